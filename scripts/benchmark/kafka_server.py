@@ -13,8 +13,8 @@ from benchmark.local_ports import HOST, free_port, is_open
 from benchmark.processes import Child
 from benchmark.run_context import RunContext
 
-POM = Path("runner/kafka-broker/pom.xml")
-LIBRARIES = Path("runner/kafka-broker/target/lib")
+BROKER = Path("runner/kafka-broker")
+CONNECT = Path("runner/kafka-connect")
 START_SECONDS = 120
 STOP_SECONDS = 30
 FORMAT_SECONDS = 120
@@ -50,17 +50,17 @@ def version(libraries: Path) -> str:
     return jars[-1].stem.removeprefix("kafka-clients-")
 
 
-def require_libraries(root: Path) -> Path:
-    """Downloads the broker's jars unless they exist; returns their folder."""
-    libraries = root / LIBRARIES
-    pom = root / POM
+def require_libraries(root: Path, project: Path = BROKER) -> Path:
+    """Downloads the jars that a project declares unless they exist; returns their folder."""
+    libraries = root / project / "target/lib"
+    pom = root / project / "pom.xml"
     if libraries.is_dir() and libraries.stat().st_mtime > pom.stat().st_mtime:
         return libraries
-    print("Downloading Kafka...", flush=True)
+    print(f"Downloading {project.name}...", flush=True)
     command = ["bash", "-c", MAVEN, "maven", "-q", "-B", "-ntp", "-f", str(pom), "package"]
     status = subprocess.run(command, cwd=root, check=False).returncode
     if status != 0:
-        raise Failure(f"Kafka could not be downloaded: Maven ended with status {status}")
+        raise Failure(f"{project.name} could not be downloaded: Maven ended with status {status}")
     libraries.touch()
     return libraries
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmark import kafka_server, pgq_server, redis_server
+from benchmark import kafka_server, nats_server, pgq_server, pypi, redis_server
 from benchmark.errors import WrongInput
 from benchmark.processes import Child
 from benchmark.run_context import RunContext
@@ -51,6 +51,9 @@ def start_servers(context: RunContext, environment: Environment, recycled_wal_mb
         case "redis":
             appendfsync = environment.server_options.get("appendfsync", "everysec")
             servers = _single(*redis_server.start(context, appendfsync), "redis")
+        case "nats":
+            sync = environment.server_options.get("sync", "interval")
+            servers = _single(*nats_server.start(context, sync), "nats")
         case _:
             servers = Servers({}, {}, [])
     described = {"EVENTSQL_SERVER": environment.server, "EVENTSQL_STANDBYS": environment.standbys}
@@ -59,10 +62,11 @@ def start_servers(context: RunContext, environment: Environment, recycled_wal_mb
 
 # The options of each server and their values.
 OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "postgres": {},
+    "postgres": {"pgmq": ("true", "false")},
     "postgres-pgq": {},
     "kafka": {"fsync": ("true", "false")},
     "redis": {"appendfsync": ("always", "everysec")},
+    "nats": {"sync": ("always", "interval")},
     "none": {},
 }
 DATABASES_MAX = {"postgres": 64, "postgres-pgq": 1}
@@ -105,7 +109,15 @@ def _start_postgres(context: RunContext, environment: Environment, recycled_wal_
         process_ids[f"database-{number}"] = int(server["pid"])
         for standby in server["standbys"]:
             process_ids[f"database-{number}-{standby['name']}"] = int(standby["pid"])
+    if environment.server_options.get("pgmq") == "true":
+        variables = {**variables, **_pgmq(context)}
     return Servers(variables, process_ids, [databases])
+
+
+def _pgmq(context: RunContext) -> Mapping[str, str]:
+    """Returns the file that creates pgmq's schema, which its driver executes, and its version."""
+    folder = pypi.require_servers(context.root) / "pgmq/sql"
+    return {"PGMQ_SQL": str(folder / "pgmq.sql"), "PGMQ_VERSION": (folder / "VERSION").read_text().strip()}
 
 
 def _single(child: Child, variables: Mapping[str, str], name: str) -> Servers:

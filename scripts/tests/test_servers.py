@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from benchmark import kafka_server, pgq_server, redis_server
+from benchmark import kafka_server, nats_server, pgq_server, redis_server
 from benchmark.debian import require_packages
 from benchmark.errors import Failure, WrongInput
 from benchmark.local_ports import HOST, free_port, is_open
@@ -22,7 +22,7 @@ def wanted(
 @pytest.mark.parametrize(
     ("environment", "message"),
     [
-        (wanted("oracle"), "server must be one of postgres, postgres-pgq, kafka, redis, none"),
+        (wanted("oracle"), "server must be one of postgres, postgres-pgq, kafka, redis, nats, none"),
         (wanted("postgres", 0), "databases of postgres must be between 1 and 64, but is 0"),
         (wanted("postgres-pgq", 2), "databases of postgres-pgq must be between 1 and 1, but is 2"),
         (wanted("postgres", 1, "some"), "standbys must be one of none, asynchronous, synchronous, quorum"),
@@ -41,6 +41,8 @@ def test_known_environments_are_accepted() -> None:
     require_known(wanted("postgres-pgq", 1))
     require_known(wanted("kafka", options={"fsync": "true"}))
     require_known(wanted("redis", options={"appendfsync": "always"}))
+    require_known(wanted("nats", options={"sync": "always"}))
+    require_known(wanted("postgres", 1, options={"pgmq": "true"}))
 
 
 def test_no_server_starts_nothing(tmp_path: Path) -> None:
@@ -59,6 +61,15 @@ def test_redis_keeps_every_write_in_its_folder(tmp_path: Path) -> None:
     assert command[command.index("--appendonly") + 1] == "yes"
     assert command[command.index("--bind") + 1] == "127.0.0.1"
     assert command[command.index("--dir") + 1] == str(tmp_path)
+
+
+def test_nats_flushes_each_event_only_when_asked(tmp_path: Path) -> None:
+    with_sync = nats_server.settings(tmp_path, 7001, "always").splitlines()
+    without = nats_server.settings(tmp_path, 7001, "interval").splitlines()
+
+    assert set(with_sync) - set(without) == {"  sync_interval: always"}
+    assert "listen: 127.0.0.1:7001" in without
+    assert f'  store_dir: "{tmp_path}/data"' in without
 
 
 def test_kafka_flushes_only_when_asked(tmp_path: Path) -> None:

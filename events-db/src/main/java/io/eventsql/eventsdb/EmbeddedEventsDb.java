@@ -33,8 +33,8 @@ public final class EmbeddedEventsDb implements EventsDb {
     private @Nullable Postmaster postmaster;
     private boolean closed;
 
-    private EmbeddedEventsDb(Builder builder, ServerFolder folder) {
-        this.binaries = PostgresBinaries.unpack();
+    private EmbeddedEventsDb(Builder builder, PostgresBinaries binaries, ServerFolder folder) {
+        this.binaries = binaries;
         this.folder = folder;
         this.durable = builder.durable;
         var overrides = new LinkedHashMap<String, String>();
@@ -150,14 +150,15 @@ public final class EmbeddedEventsDb implements EventsDb {
     }
 
     private static EmbeddedEventsDb start(Builder builder) throws IOException {
-        var folder = ServerFolder.open(builder.dataFolder);
-        var eventsDb = new EmbeddedEventsDb(builder, folder);
+        var binaries = PostgresBinaries.unpack();
+        var folder = ServerFolder.open(builder.dataFolder, binaries);
+        var eventsDb = new EmbeddedEventsDb(builder, binaries, folder);
         if (builder.stopsAtExit) {
             Runtime.getRuntime().addShutdownHook(eventsDb.shutdownHook);
         }
         try {
             if (folder.isNew()) {
-                folder.createCluster(eventsDb.binaries);
+                folder.createCluster(binaries);
             }
             Files.writeString(folder.data().resolve("postgresql.conf"), eventsDb.conf.text());
             if (folder.isNew() || eventsDb.standbys.isEmpty()) {

@@ -19,6 +19,7 @@ import java.util.List;
 import java.util.Locale;
 import org.apache.commons.compress.archivers.tar.TarArchiveEntry;
 import org.apache.commons.compress.archivers.tar.TarArchiveInputStream;
+import org.jspecify.annotations.Nullable;
 import org.tukaani.xz.XZInputStream;
 
 /**
@@ -27,36 +28,59 @@ import org.tukaani.xz.XZInputStream;
  */
 final class PostgresBinaries {
 
+    private static @Nullable PostgresBinaries unpacked;
+
     private final Path folder;
 
     private PostgresBinaries(Path folder) {
         this.folder = folder;
     }
 
-    /**
-     * Unpacks the programs if necessary. Safe for concurrent calls by several threads and processes: one of them
-     * unpacks, and the folder gets its final name only when it is complete.
-     */
+    /** Unpacks the programs if necessary. Safe for concurrent calls by several threads and processes. */
     static synchronized PostgresBinaries unpack() {
-        String archive = archive();
-        try {
-            Path cache = cacheFolder();
-            Path folder = cache.resolve("postgres-" + hash(archive));
-            if (!Files.isDirectory(folder)) {
-                try (var lockFile = FileChannel.open(
-                                cache.resolve("unpack.lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
-                        var lock = lockFile.lock()) {
-                    if (lock.isValid() && !Files.isDirectory(folder)) {
-                        Path unfinished = Files.createTempDirectory(cache, "unpacking-");
-                        extract(archive, unfinished);
-                        Files.move(unfinished, folder, StandardCopyOption.ATOMIC_MOVE);
-                    }
+        PostgresBinaries known = unpacked;
+        if (known == null) {
+            String archive = archive();
+            try {
+                known = new PostgresBinaries(cached("postgres-" + hash(archive), folder -> extract(archive, folder)));
+            } catch (IOException e) {
+                throw new UncheckedIOException("cannot unpack the PostgreSQL programs", e);
+            }
+            unpacked = known;
+        }
+        return known;
+    }
+
+    /** Fills a new folder. */
+    @FunctionalInterface
+    interface Filler {
+        void fill(Path folder) throws IOException;
+    }
+
+    /**
+     * Returns a folder of this user's cache, which is filled if it does not exist. Safe for concurrent calls by several
+     * threads and processes: one of them fills, and the folder gets its final name only when it is complete.
+     */
+    static synchronized Path cached(String name, Filler filler) throws IOException {
+        Path cache = cacheFolder();
+        Path folder = cache.resolve(name);
+        if (!Files.isDirectory(folder)) {
+            try (var lockFile = FileChannel.open(
+                            cache.resolve("unpack.lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+                    var lock = lockFile.lock()) {
+                if (lock.isValid() && !Files.isDirectory(folder)) {
+                    Path unfinished = Files.createTempDirectory(cache, "unpacking-");
+                    filler.fill(unfinished);
+                    Files.move(unfinished, folder, StandardCopyOption.ATOMIC_MOVE);
                 }
             }
-            return new PostgresBinaries(folder);
-        } catch (IOException e) {
-            throw new UncheckedIOException("cannot unpack the PostgreSQL programs", e);
         }
+        return folder;
+    }
+
+    /** Returns what distinguishes these programs from those of other versions. */
+    String id() {
+        return String.valueOf(folder.getFileName());
     }
 
     /**

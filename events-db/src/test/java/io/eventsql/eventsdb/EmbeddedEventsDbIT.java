@@ -180,7 +180,16 @@ class EmbeddedEventsDbIT {
                     var third = servers.get(2).get()) {
                 assertThat(List.of(first.port(), second.port(), third.port())).doesNotHaveDuplicates();
                 assertThat(third.show("fsync")).isEqualTo("on");
+                // Copies of one empty cluster, each with a password of its own for the application.
+                assertThat(systemIdentifier(first)).isEqualTo(systemIdentifier(second));
+                assertThat(first.password()).isNotEqualTo(second.password());
             }
+        }
+    }
+
+    private static String systemIdentifier(EmbeddedEventsDb server) throws SQLException {
+        try (Connection connection = server.adminDataSource().getConnection()) {
+            return query(connection, "SELECT system_identifier::text FROM pg_control_system()");
         }
     }
 

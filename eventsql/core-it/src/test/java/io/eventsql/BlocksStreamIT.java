@@ -9,6 +9,7 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.BlockAppendStatement;
+import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.SqlSchema;
 import java.nio.charset.StandardCharsets;
@@ -83,7 +84,7 @@ class BlocksStreamIT {
 
     private long[] append(UUID producer, long number, BlockAppendStatement.Blocks batch) throws SQLException {
         try (Connection connection = database.getConnection()) {
-            return APPEND.execute(connection, producer, number, 1, null, batch);
+            return APPEND.execute(connection, producer, number, MapFence.of(1), null, batch);
         }
     }
 
@@ -143,7 +144,8 @@ class BlocksStreamIT {
                 new byte[][] {null, {1}},
                 new String[] {null, "{\"n\":\"1\"}"});
         try (Connection connection = database.getConnection()) {
-            new AppendStatement(new SqlSchema("eventsql")).execute(connection, UUID.randomUUID(), 1, 1, null, rows);
+            new AppendStatement(new SqlSchema("eventsql"))
+                    .execute(connection, UUID.randomUUID(), 1, MapFence.of(1), null, rows);
         }
         List<StoredEvent> read = eventSql.read(new EventPosition(STREAM, 0, 0, 0), 10);
         assertThat(read).hasSize(2);

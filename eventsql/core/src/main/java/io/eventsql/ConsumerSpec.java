@@ -29,6 +29,7 @@ public final class ConsumerSpec {
     public static final FailurePolicy DEFAULT_FAILURE_POLICY = FailurePolicy.STOP;
     public static final OutOfRangePolicy DEFAULT_OUT_OF_RANGE_POLICY = OutOfRangePolicy.FAIL;
     public static final MissingEventPolicy DEFAULT_MISSING_EVENT_POLICY = MissingEventPolicy.STOP;
+    public static final ReadFrom DEFAULT_READ_FROM = ReadFrom.PRIMARY;
     /** The suffix of a stream's name in the default name of its dead-letter stream. */
     public static final String DEAD_LETTER_SUFFIX = "_dead_letter";
 
@@ -192,6 +193,15 @@ public final class ConsumerSpec {
         return values.missingEventPolicy;
     }
 
+    /**
+     * Returns which server events are fetched from; default {@link ReadFrom#PRIMARY}. With {@link ReadFrom#REPLICA} events
+     * arrive when the shard's replica has replayed them. Offsets, leases, parked events and the transactions of transactional
+     * handlers stay on the primary. Members of a consumer may differ.
+     */
+    public ReadFrom readFrom() {
+        return values.readFrom;
+    }
+
     /** Returns a copy with another {@link #startPosition()}. */
     public ConsumerSpec withStartPosition(StartPosition value) {
         InvalidInputException.requireGiven("consumer.startPosition", value);
@@ -293,6 +303,12 @@ public final class ConsumerSpec {
         return with(v -> v.missingEventPolicy = value);
     }
 
+    /** Returns a copy with another {@link #readFrom()}. */
+    public ConsumerSpec withReadFrom(ReadFrom value) {
+        InvalidInputException.requireGiven("consumer.readFrom", value);
+        return with(v -> v.readFrom = value);
+    }
+
     private ConsumerSpec with(Consumer<Values> change) {
         Values changed = new Values(values);
         change.accept(changed);
@@ -334,6 +350,7 @@ public final class ConsumerSpec {
         private @Nullable String deadLetterStream;
         private OutOfRangePolicy outOfRangePolicy = DEFAULT_OUT_OF_RANGE_POLICY;
         private MissingEventPolicy missingEventPolicy = DEFAULT_MISSING_EVENT_POLICY;
+        private ReadFrom readFrom = DEFAULT_READ_FROM;
 
         private Values(String stream, String name) {
             this.stream = stream;
@@ -359,7 +376,8 @@ public final class ConsumerSpec {
                     circuitBreaker,
                     deadLetterStream == null ? stream + DEAD_LETTER_SUFFIX : deadLetterStream,
                     outOfRangePolicy,
-                    missingEventPolicy);
+                    missingEventPolicy,
+                    readFrom);
         }
 
         private Values(Values other) {
@@ -380,6 +398,7 @@ public final class ConsumerSpec {
             deadLetterStream = other.deadLetterStream;
             outOfRangePolicy = other.outOfRangePolicy;
             missingEventPolicy = other.missingEventPolicy;
+            readFrom = other.readFrom;
         }
     }
 }

@@ -12,6 +12,7 @@ import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.erase.Eraser;
+import io.eventsql.internal.grow.Grower;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
@@ -24,6 +25,7 @@ import io.eventsql.internal.retain.RetentionReader;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.retain.StreamCleaner;
 import io.eventsql.internal.retain.StreamDeleter;
+import io.eventsql.internal.shard.Replicas;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.thread.ServiceThread;
@@ -50,6 +52,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>2 for each other shard and 1 for each standalone outbox, to transfer events of one database's outbox to another
  *       database
  *   <li>4 to consume: 1 listens for signals permanently, 1 each to fetch, to commit offsets and to renew leases
+ *   <li>with a replica of the shard, 1 to measure its lag and 1 to consume from it
  *   <li>for each transactional consumer its {@link ConsumerSpec#concurrency()}, at most the number of its stream's
  *       partitions
  * </ul>
@@ -74,6 +77,7 @@ public final class EventSql implements AutoCloseable {
 
     private final Settings settings;
     private final Shards shards;
+    private final Replicas replicas;
     private final StreamRegistry streams;
     private final WakeUp wakeUp;
     private final Publisher publisher;
@@ -85,6 +89,7 @@ public final class EventSql implements AutoCloseable {
     private final RangeReader reader;
     private final LatestReader latest;
     private final KeyReader keys;
+    private final Grower grower;
     private final StreamCleaner cleaner;
     private final StreamDeleter deleter;
     private final RetentionReader retention;
@@ -97,6 +102,7 @@ public final class EventSql implements AutoCloseable {
     EventSql(EventSqlBuilder builder) {
         settings = builder.settings;
         shards = Shards.open(builder.dataSources, builder.shardNames, settings);
+        replicas = new Replicas(builder.replicas, settings);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper();
@@ -111,11 +117,13 @@ public final class EventSql implements AutoCloseable {
                 builder.preferredShard,
                 new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners),
                 relays::scheduled);
-        consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
+        consumers =
+                new Consumers(shards, streams, replicas, settings, segments, wakeUp, new Listeners(builder.listeners));
         consumerStatus = new ConsumerStatusReader(shards);
-        reader = new RangeReader(shards, streams);
+        reader = new RangeReader(shards, streams, replicas);
         latest = new LatestReader(shards, streams, settings);
         keys = new KeyReader(shards, streams, settings);
+        grower = new Grower(shards, streams, wakeUp);
         cleaner = new StreamCleaner(shards, streams, scheduled::deleteOf);
         deleter = new StreamDeleter(shards, streams, scheduled::deleteOf);
         retention = new RetentionReader(shards, streams);
@@ -126,11 +134,19 @@ public final class EventSql implements AutoCloseable {
         RetentionKeeper.runInBackground(shards);
         CompactionKeeper.runInBackground(shards);
         relays.start();
+        shards.all().forEach(replicas::of); // which starts those of the shards that have been reached
         pools = new PoolCheck(
                 settings,
                 shards::dataSources,
                 relays.standaloneOutboxes(),
-                stream -> streams.require(stream).partitions());
+                stream -> {
+                    StreamSpec spec = streams.require(stream);
+                    return shards.all().stream()
+                            .mapToInt(shard -> shard.map(spec).partitions())
+                            .max()
+                            .orElse(spec.partitions());
+                },
+                !replicas.isEmpty());
         pools.check();
         aggregates = new Aggregates(
                 shards, streams, settings.closeTimeout(), this::subscribeTransactionalBatch, this::consumer);
@@ -244,6 +260,52 @@ public final class EventSql implements AutoCloseable {
     /** Returns the shards that have been available since this instance was created, ordered by number. */
     public List<ShardInfo> shards() {
         return shards.infos();
+    }
+
+    /**
+     * Returns what {@link #grow} would do, and how far an earlier call has come. Changes nothing.
+     *
+     * @param partitions the number of partitions on each shard
+     * @throws InvalidInputException as {@link #grow}
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable
+     */
+    public Growth previewGrowth(String stream, int partitions) {
+        return grower.preview(requireStream(stream), partitions);
+    }
+
+    /**
+     * Gives a stream more partitions on each shard, while it is used. The order of the events of each key is kept: a consumer
+     * handles a new partition only after it has handled the earlier events of its keys in the partitions that they came from. About
+     * as many keys move as the new partitions' share of all; publishers wait for one short transaction per shard, and find out
+     * by themselves.
+     *
+     * <p>The shards grow one after the other, after all have been prepared. Each call can be repeated: if the process dies or a
+     * shard is unavailable, any process completes it with the same call. An interrupt ends it after the current step. {@link
+     * #cancelGrowth} removes what shards that have not grown were prepared with.
+     *
+     * <p>Before the first growth, all processes must have at least the release that introduced it: publishers of earlier ones are
+     * rejected. {@link StreamSpec#partitions()} remains the number with which the stream was created.
+     *
+     * @param partitions the number of partitions on each shard, at most {@value StreamSpec#PARTITIONS_MAX}
+     * @return the result
+     * @throws InvalidInputException if the stream cannot grow: it has compaction or tracks its keys, or has fewer partitions
+     *     requested than it was created with
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable or locks are not available; repeat the call
+     */
+    public Growth grow(String stream, int partitions) {
+        return grower.grow(requireStream(stream), partitions);
+    }
+
+    /**
+     * Removes the partitions that a growth has added on shards that have not grown. Does nothing on the others.
+     *
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable, or sessions read the stream all the time; repeat the call
+     */
+    public void cancelGrowth(String stream) {
+        grower.cancel(requireStream(stream));
     }
 
     /**
@@ -739,11 +801,31 @@ public final class EventSql implements AutoCloseable {
      * @throws UndecodableEventException if the first event cannot be decoded
      */
     public List<StoredEvent> read(EventPosition from, int maxEvents) {
+        return read(from, maxEvents, ReadFrom.PRIMARY);
+    }
+
+    /**
+     * Reads events as {@link #read(EventPosition, int)} does, from the replica of the shard if the caller allows it. What the
+     * replica does not have, or not yet, is read from the primary: a result that is empty, and a call while the replica is
+     * unavailable or too far behind.
+     *
+     * @param readFrom which server to read from
+     */
+    public List<StoredEvent> read(EventPosition from, int maxEvents, ReadFrom readFrom) {
         InvalidInputException.requireGiven("position", from);
         InvalidInputException.requireGiven("position.stream", from.stream());
         InvalidInputException.requireRange("maxEvents", maxEvents, 1, ConsumerSpec.PAGE_EVENTS_MAX);
         InvalidInputException.requireRange("position.offset", from.offset(), 0, Long.MAX_VALUE);
-        return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES);
+        InvalidInputException.requireGiven("readFrom", readFrom);
+        return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES, readFrom);
+    }
+
+    /**
+     * Returns the state of the replicas ({@link EventSqlBuilder#replica}), by shard; without those of shards that have not been
+     * reached yet. Does not access a database.
+     */
+    public List<ReplicaStatus> replicas() {
+        return replicas.status();
     }
 
     /**
@@ -786,6 +868,7 @@ public final class EventSql implements AutoCloseable {
             outbox.close();
             inTime &= relays.close(deadline);
             consumerStatus.close(deadline);
+            replicas.close(deadline);
             wakeUp.close(deadline);
             return inTime;
         } catch (InterruptedException e) {

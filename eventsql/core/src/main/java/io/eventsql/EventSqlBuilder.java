@@ -1,7 +1,9 @@
 package io.eventsql;
 
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -22,6 +24,8 @@ public final class EventSqlBuilder {
     DataSource preferredShard;
 
     List<DataSource> outboxes = List.of();
+    /** The data source of a replica by that of its shard. */
+    final Map<DataSource, DataSource> replicas = new HashMap<>();
 
     EventSqlBuilder(List<? extends DataSource> dataSources, List<String> shardNames) {
         this.dataSources = List.copyOf(dataSources);
@@ -76,6 +80,29 @@ public final class EventSqlBuilder {
             InvalidInputException.requireGiven("outboxes[" + i + "]", values[i]);
         }
         outboxes = List.of(values);
+        return this;
+    }
+
+    /**
+     * Sets the replica of a shard, which consumers and {@link EventSql#read(EventPosition, int, ReadFrom)} read from that ask for
+     * it: one hot standby or several, behind a URL of several hosts such as
+     * {@code jdbc:postgresql://standby1,standby2/orders?targetServerType=preferSecondary&loadBalanceHosts=true}. Nothing is
+     * written to it, and it may be unavailable. This instance writes a row to the shard at the interval at which it measures the
+     * replica's lag ({@link Settings#maxReplicaLag()}).
+     *
+     * @param shard one of the shards' data sources
+     * @param replica preferably a connection pool, whose timeout for a connection is below {@link Settings#maxReplicaLag()}
+     */
+    public EventSqlBuilder replica(DataSource shard, DataSource replica) {
+        InvalidInputException.requireGiven("replica.shard", shard);
+        InvalidInputException.requireGiven("replica", replica);
+        if (!dataSources.contains(shard)) {
+            throw new InvalidInputException("replica.shard", "must be the data source of a shard");
+        }
+        if (dataSources.contains(replica)) {
+            throw new InvalidInputException("replica", "must not be the data source of a shard");
+        }
+        replicas.put(shard, replica);
         return this;
     }
 

@@ -11,7 +11,8 @@ import org.jspecify.annotations.Nullable;
  * @param partition the partition on that shard
  * @param status whether the partition is being handled
  * @param error why the partition is stopped; while it is {@link Status#RUNNING}, why its circuit breaker is open ({@link
- *     ConsumerSpec#circuitBreaker()}); {@code null} otherwise
+ *     ConsumerSpec#circuitBreaker()}), or which partition must be handled first, since the stream has grown ({@link
+ *     EventSql#grow}); {@code null} otherwise
  * @param logStart the first offset that still exists
  * @param head the offset of the next event to be published
  * @param nextOffset the offset of the next event to handle

@@ -28,6 +28,7 @@ public final class Settings {
     public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(5);
     public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(15);
     public static final int DEFAULT_OUTBOX_PAGE_EVENTS = 5_000;
+    public static final Duration DEFAULT_MAX_REPLICA_LAG = Duration.ofSeconds(10);
     public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(25);
 
     private static final Pattern SCHEMA = Pattern.compile("(?!pg_)[a-z][a-z0-9_]{0,30}");
@@ -113,7 +114,7 @@ public final class Settings {
     /**
      * Returns the maximum time for which a commit of asynchronously published events is delayed so that more events share it;
      * 0 to 1 second. The actual delay adapts: it grows with the duration of the commits while the database is busy, and with
-     * the rate of the calls, to 3 ms between two commits at 1,000 calls per second with the default. There is none after a
+     * the rate of the calls, to 2.5 ms between two commits at 1,000 calls per second with the default. There is none after a
      * pause, for a single caller, for callers that are blocked until the commit, or after large batches. 0 never delays a
      * commit.
      */
@@ -175,6 +176,15 @@ public final class Settings {
     }
 
     /**
+     * Returns how far a replica may be behind its primary, or not answer, until what reads from it ({@link ReadFrom#REPLICA})
+     * reads from the primary; 100 ms to 1 hour. A tenth of it, at least 20 ms and at most 1 s, is the interval at which
+     * the lag is measured.
+     */
+    public Duration maxReplicaLag() {
+        return values.maxReplicaLag;
+    }
+
+    /**
      * Returns the timeout of {@link EventSql#close()} and {@link Subscription#close()}, 0 to 1 hour. The default of 25 s
      * fits into the 30 s that Kubernetes grants a pod for termination.
      */
@@ -209,6 +219,7 @@ public final class Settings {
         private Duration outboxPollInterval = DEFAULT_OUTBOX_POLL_INTERVAL;
         private Duration outboxLease = DEFAULT_OUTBOX_LEASE;
         private int outboxPageEvents = DEFAULT_OUTBOX_PAGE_EVENTS;
+        private Duration maxReplicaLag = DEFAULT_MAX_REPLICA_LAG;
         private Duration closeTimeout = DEFAULT_CLOSE_TIMEOUT;
 
         private Builder() {}
@@ -233,6 +244,7 @@ public final class Settings {
             outboxPollInterval = other.outboxPollInterval;
             outboxLease = other.outboxLease;
             outboxPageEvents = other.outboxPageEvents;
+            maxReplicaLag = other.maxReplicaLag;
             closeTimeout = other.closeTimeout;
         }
 
@@ -351,6 +363,12 @@ public final class Settings {
             return this;
         }
 
+        /** Sets {@link Settings#maxReplicaLag()}. */
+        public Builder maxReplicaLag(Duration value) {
+            maxReplicaLag = value;
+            return this;
+        }
+
         /** Sets {@link Settings#closeTimeout()}. */
         public Builder closeTimeout(Duration value) {
             closeTimeout = value;
@@ -388,6 +406,7 @@ public final class Settings {
                     "settings.outboxPollInterval", outboxPollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
             requireDuration("settings.outboxLease", outboxLease, Duration.ofSeconds(1), Duration.ofMinutes(10));
             InvalidInputException.requireRange("settings.outboxPageEvents", outboxPageEvents, 1, 100_000);
+            requireDuration("settings.maxReplicaLag", maxReplicaLag, Duration.ofMillis(100), Duration.ofHours(1));
             requireDuration("settings.closeTimeout", closeTimeout, Duration.ZERO, Duration.ofHours(1));
             return new Settings(new Builder(this));
         }

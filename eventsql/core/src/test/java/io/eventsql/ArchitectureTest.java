@@ -105,6 +105,8 @@ class ArchitectureTest {
             .definedBy("io.eventsql.internal.relay..")
             .layer("erase")
             .definedBy("io.eventsql.internal.erase..")
+            .layer("grow")
+            .definedBy("io.eventsql.internal.grow..")
             .layer("retain")
             .definedBy("io.eventsql.internal.retain..")
             .layer("wake")
@@ -125,17 +127,29 @@ class ArchitectureTest {
             .mayOnlyBeAccessedByLayers("API", "erase")
             .whereLayer("erase")
             .mayOnlyBeAccessedByLayers("API")
+            .whereLayer("grow")
+            .mayOnlyBeAccessedByLayers("API")
             .whereLayer("retain")
             .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("wake")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "grow")
             .whereLayer("shard")
-            .mayOnlyBeAccessedByLayers("API", "aggregate", "append", "consume", "relay", "erase", "retain", "wake")
+            .mayOnlyBeAccessedByLayers(
+                    "API", "aggregate", "append", "consume", "relay", "erase", "grow", "retain", "wake")
             .whereLayer("schema")
             .mayOnlyBeAccessedByLayers("shard")
             .whereLayer("sql")
             .mayOnlyBeAccessedByLayers(
-                    "aggregate", "append", "consume", "relay", "erase", "retain", "wake", "shard", "schema");
+                    "aggregate",
+                    "append",
+                    "consume",
+                    "relay",
+                    "erase",
+                    "grow",
+                    "retain",
+                    "wake",
+                    "shard",
+                    "schema");
 
     @ArchTest
     static final ArchRule internals_haveNoCycles =

@@ -70,7 +70,10 @@ abstract class ClosingContract extends Contract {
         publisher.publish(stream, Event.ofText("x"));
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
-        Subscription subscription = eventSql.subscribe(consumer(stream, "c"), event -> {
+        // The partition is free again when the lease has expired.
+        EventSql process =
+                cluster.open(settings -> settings.lease(Duration.ofSeconds(1)).heartbeat(Duration.ofMillis(200)));
+        Subscription subscription = process.subscribe(consumer(stream, "c"), event -> {
             begun.countDown();
             release.await();
         });
@@ -79,7 +82,7 @@ abstract class ClosingContract extends Contract {
         assertThat(subscription.isRunning()).isFalse();
         release.countDown();
         Handled handled = new Handled();
-        try (Subscription ignored = eventSql.subscribe(consumer(stream, "c"), handled::add)) {
+        try (Subscription ignored = process.subscribe(consumer(stream, "c"), handled::add)) {
             handled.awaitSize(1);
         }
     }

@@ -11,6 +11,7 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.FailurePolicy;
 import io.eventsql.PartitionState;
+import io.eventsql.ReadFrom;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
@@ -162,5 +163,27 @@ class ConsumerRoleIT extends RolesFixture {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> reader.consumer("orders", "c").pause())
                 .withMessageContaining("permission denied");
+    }
+
+    /** The primary is its own replica here: the rights are replicated, so they are the same. */
+    @ParameterizedTest
+    @ValueSource(strings = {"eventsql_consumer", "eventsql_reader"})
+    void replica_roleThatReads_isRead(String role) throws SQLException {
+        publish(owner, 0, 150);
+        HikariDataSource pool = login(role);
+        EventSql eventSql = EventSql.builder(pool).replica(pool, login(role)).build();
+        opened.add(eventSql);
+        await().until(() -> eventSql.replicas().getFirst().isUsed());
+        assertThat(eventSql.read(new EventPosition("orders", 0, 0, 0), 200, ReadFrom.REPLICA))
+                .hasSize(150);
+        assertThat(eventSql.replicas().getFirst().problem()).isNull();
+        assertDenied(pool, "INSERT INTO eventsql.replicated_incarnation VALUES ('mine', now())");
+    }
+
+    @Test
+    void replica_publisher_mayNotWriteForIt() throws SQLException {
+        assertDenied(
+                login("eventsql_publisher"),
+                "SELECT eventsql.record_incarnation_v1(eventsql.incarnation_v1(), interval '1 s')");
     }
 }

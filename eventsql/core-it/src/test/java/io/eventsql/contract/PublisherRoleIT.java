@@ -59,6 +59,22 @@ class PublisherRoleIT extends RolesFixture {
         assertThat(as("eventsql_reader").readKey("accounts", "a").events()).hasSize(2);
     }
 
+    @Test
+    void publisher_ofASink_appendsOnce() throws SQLException {
+        HikariDataSource login = login("eventsql_publisher");
+        String append = """
+                SELECT eventsql.append_sink_v1(
+                    'totals', '00000000-0000-0000-0000-000000000001', 1, p.map_version, NULL, 0, s.name, s.stream_id, 0,
+                    ARRAY['k'], ARRAY['v'::bytea], ARRAY[NULL]::text[])
+                FROM eventsql.stream s JOIN eventsql.stream_partition p USING (stream_id)
+                WHERE s.name = 'orders' AND p.partition = 0""";
+        assertThat(Sql.query(login, append)).containsExactly("t");
+        assertThat(Sql.query(login, append)).containsExactly("f");
+        assertThat(Sql.query(login, "SELECT sink FROM eventsql.sink_producer")).containsExactly("totals");
+        assertThat(Sql.queryLong(ownerPool, "SELECT count(*) FROM eventsql.events_orders"))
+                .isEqualTo(1);
+    }
+
     @ParameterizedTest
     @ValueSource(
             strings = {
@@ -78,6 +94,8 @@ class PublisherRoleIT extends RolesFixture {
                 "CREATE TRIGGER t BEFORE INSERT ON eventsql.events_orders FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger()",
                 "DELETE FROM eventsql.producer_batch",
                 "UPDATE eventsql.producer_batch SET next_offset = 1000",
+                "DELETE FROM eventsql.sink_producer",
+                "SELECT eventsql.delete_sink_v1('orders')",
                 "UPDATE eventsql.stream_partition SET log_start = 1",
                 "UPDATE eventsql.stream SET name = 'other'",
                 "UPDATE eventsql.shard SET map_version = 2",

@@ -10,6 +10,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.internal.sql.AppendStatement;
+import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.SqlSchema;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -165,7 +166,7 @@ abstract class WakeUpContract extends Contract {
                         connection,
                         UUID.randomUUID(),
                         1,
-                        1,
+                        MapFence.of(1),
                         null,
                         new AppendStatement.Rows(
                                 new String[] {stream},

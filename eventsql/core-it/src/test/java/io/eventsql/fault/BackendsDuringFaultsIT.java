@@ -42,10 +42,10 @@ import org.junit.jupiter.api.Test;
  * standby is missing, rows or tables are locked, or a trigger sleeps. The test counts the server processes of the pool
  * throughout. Then the fault ends, and everything must be stored and handled once.
  *
- * <p>{@code -Deventsql.test.faultSeconds=N}: how long each fault lasts; default 12.
+ * <p>{@code -Deventsql.test.faultSeconds=N}: how long each fault lasts; default 8.
  */
 class BackendsDuringFaultsIT {
-    private static final long FAULT_SECONDS = Long.getLong("eventsql.test.faultSeconds", 12);
+    private static final long FAULT_SECONDS = Long.getLong("eventsql.test.faultSeconds", 8);
     private static final Duration SAMPLE_INTERVAL = Duration.ofMillis(250);
 
     private static final int POOL_SIZE = 12;
@@ -58,8 +58,8 @@ class BackendsDuringFaultsIT {
 
     private static final int PUBLISHERS = 6;
     private static final Settings SETTINGS = Settings.builder()
-            .networkTimeout(Duration.ofSeconds(3))
-            .publishTimeout(Duration.ofSeconds(4))
+            .networkTimeout(Duration.ofSeconds(2))
+            .publishTimeout(Duration.ofSeconds(3))
             .lease(Duration.ofSeconds(4))
             .heartbeat(Duration.ofMillis(500))
             .outboxLease(Duration.ofSeconds(3))

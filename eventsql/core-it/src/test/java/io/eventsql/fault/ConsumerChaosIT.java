@@ -34,7 +34,7 @@ import org.junit.jupiter.api.io.TempDir;
  * choices, but not their timing.
  */
 class ConsumerChaosIT {
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 15);
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 10);
     private static final int PARTITIONS = 12;
     private static final int MEMBERS_MIN = 3;
     private static final int MEMBERS_MAX = 5;

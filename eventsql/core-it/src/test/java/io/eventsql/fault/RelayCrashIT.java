@@ -38,11 +38,11 @@ import org.postgresql.ds.PGSimpleDataSource;
  * <p>Method: Java processes write and relay, with two shards, a standalone outbox and a short lease. At the end the streams
  * are compared with the application's tables.
  *
- * <p>{@code -Deventsql.test.relayKills=N} kills N times instead of 4.
+ * <p>{@code -Deventsql.test.relayKills=N} kills N times instead of 3.
  */
 class RelayCrashIT {
     private static final String STREAM = "bills";
-    private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 4);
+    private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 3);
     private static final int PROCESSES = 2;
     private static final int KILL_INTERVAL_MS_MAX = 1_500;
 

@@ -81,19 +81,21 @@ class PublishingThreadsIT extends PublishFixture {
 
         AtomicInteger stored = new AtomicInteger();
         AtomicInteger failed = new AtomicInteger();
-        await().atMost(Duration.ofSeconds(SECONDS_MAX)).until(() -> {
-            try {
-                publishing.publisher().publish("threads", Event.ofText("k", "event " + stored.get()));
-                stored.incrementAndGet();
-            } catch (EventNotStoredException e) {
-                failed.incrementAndGet();
-            }
-            return stored.get() >= 500
-                    && ofPublisher.faults("eventsql-append") > FAULTS
-                    && ofPublisher.faults("eventsql-notify") > FAULTS
-                    && ofPublisher.faults("eventsql-background") > FAULTS
-                    && ofConsumer.faults("eventsql-listen") > 1;
-        });
+        await().atMost(Duration.ofSeconds(SECONDS_MAX))
+                .pollInterval(Duration.ofMillis(5))
+                .until(() -> {
+                    try {
+                        publishing.publisher().publish("threads", Event.ofText("k", "event " + stored.get()));
+                        stored.incrementAndGet();
+                    } catch (EventNotStoredException e) {
+                        failed.incrementAndGet();
+                    }
+                    return stored.get() >= 500
+                            && ofPublisher.faults("eventsql-append") > FAULTS
+                            && ofPublisher.faults("eventsql-notify") > FAULTS
+                            && ofPublisher.faults("eventsql-background") > FAULTS
+                            && ofConsumer.faults("eventsql-listen") > 1;
+                });
 
         assertThat(failed).hasValue(1);
         await().atMost(Duration.ofSeconds(SECONDS_MAX))

@@ -117,14 +117,19 @@ BEGIN
             ('shard',             'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('stream',            'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('stream_partition',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('stream_map',        'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('partition_barrier', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('producer_batch',    'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('outbox_relay',      'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('retention_status',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('compaction_status', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('key_version',       'SELECT', 'eventsql_publisher, eventsql_consumer, eventsql_reader'),
+            ('sink_producer',     'SELECT', 'eventsql_publisher, eventsql_reader'),
             -- Where the events are.
             ('key_segment',       'SELECT', 'eventsql_consumer, eventsql_reader'),
             ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
+            -- Whether a replica has the primary's history.
+            ('replicated_incarnation', 'SELECT', 'eventsql_consumer, eventsql_reader'),
             -- Publishing inside a transaction writes to the outbox, and reads nothing of it.
             ('outbox',            'INSERT', 'eventsql_publisher'),
             ('outbox_ring',       'SELECT', 'eventsql_publisher'),
@@ -178,7 +183,10 @@ BEGIN
         FROM (VALUES
             ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
             ('append_blocks_v1',         'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('require_maps_v1',          'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('add_partitions_v1',        'eventsql_consumer'),                                     -- dead letters
             ('append_expected_v1',       'eventsql_publisher'),
+            ('append_sink_v1',           'eventsql_publisher'),                                    -- of Flink
             ('append_counted_v1',        'eventsql_relay'),
             ('publish_counted_v1',       'eventsql_publisher'),
             ('reserved_events_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
@@ -204,6 +212,8 @@ BEGIN
             ('end_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('drop_empty_segments_v1',   'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('compact_v1',               'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            -- Reading from replicas.
+            ('record_incarnation_v1',    'eventsql_consumer, eventsql_reader'),
             -- The state of all consumers, from one process at a time.
             ('report_consumers_v1',      'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('end_report_v1',            'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader')

@@ -5,6 +5,9 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.flink.sink.EventSerializer;
+import io.eventsql.flink.sink.EventSqlSink;
+import io.eventsql.flink.sink.EventSqlSinkBuilder;
 import io.eventsql.reader.ReaderSettings;
 import io.eventsql.reader.StreamPosition;
 import java.sql.Connection;
@@ -58,7 +61,7 @@ public final class FlinkFixture implements AutoCloseable {
     }
 
     /** Returns the server. A test that stops it restarts it. */
-    static EmbeddedEventsDb server() {
+    public static EmbeddedEventsDb server() {
         return Server.DB;
     }
 
@@ -82,6 +85,13 @@ public final class FlinkFixture implements AutoCloseable {
                 .reader(ReaderSettings.defaults().withPage(50, 1 << 20).withPollInterval(Duration.ofMillis(10)));
     }
 
+    /** Returns a sink on these databases. */
+    public <T> EventSqlSinkBuilder<T> sink(String stream, EventSerializer<T> serializer) {
+        return EventSqlSink.builder(stream, serializer)
+                .urls(urls.toArray(new String[0]))
+                .credentials(server.username(), server.password());
+    }
+
     /** Returns the settings of a source on these databases. */
     SourceSettings settings(String stream, StreamPosition start, @Nullable StreamPosition end, List<String> jdbcUrls) {
         return new SourceSettings(
@@ -97,7 +107,7 @@ public final class FlinkFixture implements AutoCloseable {
     }
 
     /** Returns the JDBC URLs of the shards, in the order of their creation. */
-    List<String> urls() {
+    public List<String> urls() {
         return urls;
     }
 

@@ -108,6 +108,9 @@ public @interface EventSqlListener {
     /** {@link ConsumerSpec#missingEventPolicy()}: a name of {@link MissingEventPolicy}. */
     String missingEventPolicy() default "";
 
+    /** {@link ConsumerSpec#readFrom()}: {@code primary} or {@code replica}. */
+    String readFrom() default "";
+
     /** {@link RetryPolicy#maxAttempts()}; default: unlimited with {@code stop}, otherwise 10. */
     String maxAttempts() default "";
 

@@ -71,7 +71,7 @@ class HandlerStartIT {
             Shards shards = Shards.open(cluster.dataSources(), List.of(), settings);
             WakeUp wakeUp = new WakeUp(shards, settings);
             var shard = shards.get(0);
-            ShardThreads shardThreads = ShardThreads.start(shard, settings, wakeUp, listeners);
+            ShardThreads shardThreads = ShardThreads.start(shard, null, settings, wakeUp, listeners);
             CloseDeadline deadline = CloseDeadline.after(Duration.ofSeconds(60));
             try {
                 int streamId = shard.ensureStream(stream);

@@ -64,7 +64,10 @@ class MigratorIT {
             "21 key versions",
             "22 scheduled events",
             "23 fetch streams",
-            "24 block compaction");
+            "24 block compaction",
+            "25 growth",
+            "26 replicas",
+            "27 sinks");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -194,7 +197,10 @@ class MigratorIT {
                 file("shard/V21__key_versions.sql"),
                 file("outbox/V22__scheduled_events.sql"),
                 file("shard/V23__fetch_streams.sql"),
-                file("shard/V24__block_compaction.sql"));
+                file("shard/V24__block_compaction.sql"),
+                file("shard/V25__growth.sql"),
+                file("shard/V26__replicas.sql"),
+                file("shard/V27__sinks.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -16,6 +16,7 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.FetchStatement;
+import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.SqlSchema;
@@ -149,11 +150,14 @@ class IncarnationIT {
         try (Connection connection = database.getConnection()) {
             assertRejected(
                     SqlErrors.OTHER_INCARNATION,
-                    () -> APPEND.execute(connection, producer, 1, 1, "former", oneEvent("orders", id("orders"))));
+                    () -> APPEND.execute(
+                            connection, producer, 1, MapFence.of(1), "former", oneEvent("orders", id("orders"))));
             assertRejected(
                     SqlErrors.OTHER_STREAM,
-                    () -> APPEND.execute(connection, producer, 1, 1, current, oneEvent("orders", id("bills"))));
-            assertThat(APPEND.execute(connection, producer, 1, 1, current, oneEvent("orders", id("orders"))))
+                    () -> APPEND.execute(
+                            connection, producer, 1, MapFence.of(1), current, oneEvent("orders", id("bills"))));
+            assertThat(APPEND.execute(
+                            connection, producer, 1, MapFence.of(1), current, oneEvent("orders", id("orders"))))
                     .containsExactly(0);
         }
     }

@@ -75,8 +75,8 @@ class AppendFunctionsIT extends AppendFixture {
             }
         }
         try (Connection connection = pool.getConnection()) {
-            APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows);
-            APPEND.execute(connection, producer, 2, MAP_VERSION, null, onePartition);
+            APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows);
+            APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, onePartition);
         }
         assertThat(number("SELECT count(*) FROM eventsql.events_" + stream)).isEqualTo(7);
         assertThat(number("SELECT count(*) FROM eventsql.events_" + stream
@@ -92,7 +92,7 @@ class AppendFunctionsIT extends AppendFixture {
     private static long[] appendBy(AppendStatement statement, UUID producer, long number, Part... parts)
             throws SQLException {
         try (Connection connection = pool.getConnection()) {
-            return statement.execute(connection, producer, number, MAP_VERSION, null, rows(parts));
+            return statement.execute(connection, producer, number, MapFence.of(MAP_VERSION), null, rows(parts));
         }
     }
 
@@ -223,7 +223,7 @@ class AppendFunctionsIT extends AppendFixture {
                         rows(Part.of("small", 0, values(0, 50)), Part.of("small", 1, values(0, n % 2 == 0 ? 70 : 30)));
                 for (int attempt = 0; ; attempt++) {
                     try {
-                        APPEND.execute(connection, producer, n, MAP_VERSION, null, batch);
+                        APPEND.execute(connection, producer, n, MapFence.of(MAP_VERSION), null, batch);
                         break;
                     } catch (SQLException e) {
                         assertThat(SqlErrors.isMissingSegment(e)).as("%s", e).isTrue();
@@ -263,12 +263,12 @@ class AppendFunctionsIT extends AppendFixture {
         try (Connection connection = pool.getConnection()) {
             connection.setAutoCommit(false);
             var batch = rows(Part.of("in_transaction", 0, "b"));
-            assertThatThrownBy(() -> APPEND.execute(connection, producer, 2, MAP_VERSION, null, batch))
+            assertThatThrownBy(() -> APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch))
                     .isInstanceOfSatisfying(
                             SQLException.class,
                             e -> assertThat(SqlErrors.classify(e)).isEqualTo(ErrorKind.ENVIRONMENT));
             connection.rollback();
-            assertThat(APPEND.execute(connection, producer, 2, MAP_VERSION, null, batch))
+            assertThat(APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch))
                     .containsExactly(1);
             connection.commit();
             connection.setAutoCommit(true);
@@ -307,7 +307,8 @@ class AppendFunctionsIT extends AppendFixture {
         assertThat(functions(former)).isZero();
         try (Connection connection = pool.getConnection()) {
             assertRejected(
-                    SqlErrors.NO_PARTITION, () -> APPEND.execute(connection, producer, 2, MAP_VERSION, null, batch));
+                    SqlErrors.NO_PARTITION,
+                    () -> APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch));
         }
         createStream("again", 1);
         recordCallers("again");

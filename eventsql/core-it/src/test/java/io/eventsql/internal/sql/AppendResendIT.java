@@ -25,7 +25,7 @@ class AppendResendIT extends AppendFixture {
         try (Connection original = pool.getConnection()) {
             original.setAutoCommit(false);
             Rows rows = rows(Part.of("open_commits", 0, "a", "b"));
-            assertThat(APPEND.execute(original, producer, 2, MAP_VERSION, null, rows))
+            assertThat(APPEND.execute(original, producer, 2, MapFence.of(MAP_VERSION), null, rows))
                     .containsExactly(1);
             CompletableFuture<long[]> resend = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
             CompletableFuture<long[]> resendAgain = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
@@ -43,7 +43,7 @@ class AppendResendIT extends AppendFixture {
         try (Connection original = pool.getConnection()) {
             original.setAutoCommit(false);
             Rows rows = rows(Part.of("open_rolls_back", 0, "a", "b"));
-            assertThat(APPEND.execute(original, producer, 1, MAP_VERSION, null, rows))
+            assertThat(APPEND.execute(original, producer, 1, MapFence.of(MAP_VERSION), null, rows))
                     .containsExactly(0);
             CompletableFuture<long[]> resend = async(() -> append(1, Part.of("open_rolls_back", 0, "a", "b")));
             awaitAppendsWaitingForALock(1);
@@ -90,7 +90,7 @@ class AppendResendIT extends AppendFixture {
                     "SELECT pg_reload_conf()");
         }
         try (Connection connection = pool.getConnection()) {
-            assertThat(APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows))
+            assertThat(APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows))
                     .containsExactly(0);
         }
         assertThat(eventSql.publisher().publish("warned", Event.ofText("b")).offset())

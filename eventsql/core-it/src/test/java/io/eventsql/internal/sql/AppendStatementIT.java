@@ -86,7 +86,8 @@ class AppendStatementIT extends AppendFixture {
         try (Connection connection = eventsDb.dataSource().getConnection()) {
             connection.setTransactionIsolation(isolation);
             Rows rows = rows(Part.of(stream, 0, "a"));
-            assertRejected("ES003", () -> APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows));
+            assertRejected(
+                    "ES003", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows));
         }
         assertThat(read(stream)).isEmpty();
     }
@@ -96,8 +97,10 @@ class AppendStatementIT extends AppendFixture {
         createStream("map_version", 1);
         try (Connection connection = pool.getConnection()) {
             Rows rows = rows(Part.of("map_version", 0, "a"));
-            assertRejected("ES001", () -> APPEND.execute(connection, producer, 1, MAP_VERSION + 1, null, rows));
-            assertRejected("ES001", () -> APPEND.execute(connection, producer, 1, MAP_VERSION - 1, null, rows));
+            assertRejected(
+                    "ES001", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION + 1), null, rows));
+            assertRejected(
+                    "ES001", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION - 1), null, rows));
         }
         assertThat(read("map_version")).isEmpty();
     }
@@ -190,7 +193,7 @@ class AppendStatementIT extends AppendFixture {
         try (Connection connection = eventsDb.dataSource().getConnection();
                 Statement statement = connection.createStatement()) {
             statement.execute("SET synchronous_commit = " + ofSession);
-            APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows(Part.of(stream, 0, "a")));
+            APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows(Part.of(stream, 0, "a")));
             assertThat(text(statement, "SHOW synchronous_commit"))
                     .as("setting of the session")
                     .isEqualTo(ofSession);
@@ -210,7 +213,7 @@ class AppendStatementIT extends AppendFixture {
     private void appendWithin(Duration networkTimeout, Part... parts) throws SQLException {
         try (Connection connection = pool.getConnection();
                 NetworkTimeout limit = NetworkTimeout.set(connection, networkTimeout)) {
-            APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows(parts));
+            APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows(parts));
         }
     }
 

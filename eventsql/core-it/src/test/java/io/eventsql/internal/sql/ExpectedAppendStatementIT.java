@@ -76,7 +76,7 @@ class ExpectedAppendStatementIT extends AppendFixture {
                     connection,
                     producer,
                     number,
-                    MAP_VERSION,
+                    MapFence.of(MAP_VERSION),
                     null,
                     rows,
                     new Steps(steps, stepKeys, expected, stepCounts, ints(keyGroups), keys.toArray(new String[0])));

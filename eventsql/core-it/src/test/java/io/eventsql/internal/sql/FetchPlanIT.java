@@ -317,7 +317,7 @@ class FetchPlanIT {
 
             long number = 0;
             for (; number < 20; number++) {
-                append.execute(connection, producer, number + 1, 1, null, batch);
+                append.execute(connection, producer, number + 1, MapFence.of(1), null, batch);
             }
             String toStream = "eventsql.append_v2_" + streamId + "(?, ?, 1, NULL, 5000, '" + stream + "', ";
             String toAll = "eventsql.append_v1(?, ?, 1, NULL, 5000, array_fill('" + stream + "'::text, ARRAY["
@@ -327,7 +327,7 @@ class FetchPlanIT {
             long toAllBefore = appendBlocks(connection, toAll, partitions, producer, ++number);
             long headsBefore = headsBlocks(connection, streamId);
             for (; number < 5_000; number++) {
-                append.execute(connection, producer, number + 1, 1, null, batch);
+                append.execute(connection, producer, number + 1, MapFence.of(1), null, batch);
                 if (number == 2_500) {
                     Sql.execute(database, "VACUUM ANALYZE eventsql.producer_batch");
                 }

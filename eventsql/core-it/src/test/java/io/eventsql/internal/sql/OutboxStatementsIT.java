@@ -226,7 +226,7 @@ class OutboxStatementsIT {
                 values,
                 new String[count]);
         database.call(c -> transferred.execute(
-                c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to), List.of()));
+                c, PRODUCER, MapFence.of(1), null, rows, Collections.singletonList(after), List.of(to), List.of()));
     }
 
     private List<String> stored() throws SQLException {
@@ -265,7 +265,14 @@ class OutboxStatementsIT {
         assertFails(
                 SqlErrors.NOT_NEXT,
                 () -> database.call(c -> transferred.execute(
-                        c, PRODUCER, 1, null, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L), List.of())));
+                        c,
+                        PRODUCER,
+                        MapFence.of(1),
+                        null,
+                        rows,
+                        java.util.Arrays.asList(1L, 1L),
+                        List.of(2L, 3L),
+                        List.of())));
         assertThat(stored()).containsExactly("1");
     }
 
@@ -280,7 +287,14 @@ class OutboxStatementsIT {
                 new byte[][] {bytes(""), bytes("2"), bytes("3"), bytes("")},
                 new String[4]);
         database.call(c -> transferred.execute(
-                c, PRODUCER, 1, null, rows, java.util.Arrays.asList(null, null), List.of(2L, 4L), List.of(1, 4)));
+                c,
+                PRODUCER,
+                MapFence.of(1),
+                null,
+                rows,
+                java.util.Arrays.asList(null, null),
+                List.of(2L, 4L),
+                List.of(1, 4)));
         assertThat(Sql.query(
                         dataSource,
                         "SELECT partition || ' ' || event_offset || ' ' || (erased_at IS NOT NULL) || ' ' ||"

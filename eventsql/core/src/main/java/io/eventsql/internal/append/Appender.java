@@ -5,6 +5,8 @@ import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
 import java.sql.SQLException;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -75,13 +77,17 @@ final class Appender {
          * A single call times out, and it is open whether others would, too; or it waits for a transaction that publishes for its
          * key. The others come first.
          */
-        DEFER
+        DEFER,
+        /** A stream has grown: the calls that are not stored go back to the queue, which routes them anew. */
+        REROUTE
     }
 
-    /** Appends the batch. When this method returns, all its calls are completed. */
+    /** Appends the batch. When this method returns, all its calls are completed, or go back to the queue. */
     void append(Batch batch) {
         Remedy remedy = appendPart(batch);
-        if (remedy != null) {
+        if (remedy == Remedy.REROUTE) {
+            batch.calls().forEach(PublishCall::returnToQueue);
+        } else if (remedy != null) {
             appendInParts(batch, remedy);
         }
     }
@@ -93,7 +99,9 @@ final class Appender {
             for (Batch part = parts.next(); part != null; part = parts.next()) {
                 part.beginAnew(queue.nextBatchNumber()); // numbers rise in the order of sending
                 Remedy ofPart = appendPart(part);
-                if (ofPart != null) {
+                if (ofPart == Remedy.REROUTE) {
+                    parts.returnToQueue(part);
+                } else if (ofPart != null) {
                     divide(parts, part, ofPart);
                 }
             }
@@ -142,6 +150,9 @@ final class Appender {
             }
             if (!inDoubt) {
                 batch.beginAnew(queue.nextBatchNumber());
+                if (remedy != Remedy.REJECT && queue.isRerouting()) {
+                    remedy = Remedy.REROUTE; // the others wait until this batch has ended
+                }
             }
             switch (remedy) {
                 case REPEAT -> {}
@@ -159,6 +170,9 @@ final class Appender {
                 case DEFER -> {
                     releaseUnusedLanes(batch, failure);
                     return Remedy.DEFER;
+                }
+                case REROUTE -> {
+                    return Remedy.REROUTE;
                 }
             }
         }
@@ -195,6 +209,7 @@ final class Appender {
             case SqlErrors.OTHER_INCARNATION -> recheckIncarnation(batch);
             case SqlErrors.NOT_READ_COMMITTED -> Remedy.REPEAT; // from now on each append begins its own transaction
             case SqlErrors.KEY_RESERVED -> batch.calls().size() == 1 ? Remedy.DEFER : Remedy.REJECT;
+            case SqlErrors.MAP_VERSION -> readMaps(batch);
             case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
             default -> Remedy.REJECT;
         };
@@ -218,11 +233,36 @@ final class Appender {
         }
     }
 
-    /** The streams may have been dropped, or created anew. */
+    /** A stream has grown. Nothing of the batch is stored, nor of an earlier attempt: the number is compared first. */
+    private Remedy readMaps(Batch batch) {
+        try {
+            Set<String> names = new HashSet<>();
+            for (PublishCall call : batch.calls()) {
+                if (names.add(call.stream().name())) {
+                    shard.findStream(call.stream().name());
+                }
+            }
+            return Remedy.REROUTE;
+        } catch (SQLException e) {
+            batch.recordFailure(e); // the reason that the callers need
+            LOG.warn(
+                    "Could not read where the keys of a stream belong on {}; retrying: {}",
+                    shard,
+                    SqlErrors.message(e));
+            return Remedy.RETRY;
+        }
+    }
+
+    /** The streams may have been dropped, or created anew: then those that had grown have fewer partitions. */
     private Remedy forgetStreams(Batch batch) {
+        boolean hasGrown = false;
         for (PublishCall call : batch.calls()) {
+            hasGrown |= call.map().hasGrown();
             shard.forgetStream(call.stream().name());
             context.streams().forget(call.stream().name());
+        }
+        if (hasGrown) {
+            return readMaps(batch);
         }
         return batch.forgetStreams() ? Remedy.REPEAT : Remedy.REJECT;
     }

@@ -2,6 +2,7 @@ package io.eventsql.internal.append;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StreamSpec;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
@@ -83,6 +84,8 @@ final class Batch {
         private @Nullable Integer id;
         /** The number of partitions of the stream with that id. */
         private int partitions;
+        /** The map by which its calls are routed. */
+        private @Nullable PartitionMap map;
 
         private @Nullable PartitionGroup[] groups = {};
         private long[] nextOffsets = {};
@@ -254,7 +257,7 @@ final class Batch {
      *
      * @param current the incarnation of the database; ids of another one are forgotten
      * @throws SQLException {@link SqlErrors#NO_PARTITION} if a call was routed to other partitions than another call of its
-     *     stream, which was created anew in between
+     *     stream, which was created anew in between; {@link SqlErrors#MAP_VERSION} if two were routed by different maps
      */
     void lookUpStreams(String current, StreamIds ids) throws SQLException {
         if (!current.equals(incarnation)) {
@@ -266,8 +269,11 @@ final class Batch {
             if (stream.id == null) {
                 stream.id = ids.idOf(call.stream());
                 stream.partitions = call.stream().partitions();
+                stream.map = call.map();
             } else if (stream.partitions != call.stream().partitions()) {
                 throw new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
+            } else if (!call.map().equals(stream.map)) {
+                throw new SQLException("the stream has grown since a call was routed", SqlErrors.MAP_VERSION);
             }
         }
     }
@@ -300,7 +306,8 @@ final class Batch {
                 PartitionGroup group = stream.group(partition);
                 if (group == null) {
                     int id = Objects.requireNonNull(stream.id, "lookUpStreams must be called first");
-                    group = new PartitionGroup(call.stream(), id, partition);
+                    group = new PartitionGroup(
+                            call.stream(), id, partition, call.map().version());
                     stream.setGroup(partition, group);
                     groups.add(group);
                 }

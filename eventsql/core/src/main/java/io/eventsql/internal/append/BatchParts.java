@@ -97,6 +97,15 @@ final class BatchParts {
         return true;
     }
 
+    /** Gives the calls of a part back to the queue, and those of all parts that would have followed, which must not overtake it. */
+    void returnToQueue(Batch part) {
+        part.calls().forEach(PublishCall::returnToQueue);
+        for (Batch other : waiting) {
+            other.calls().forEach(PublishCall::returnToQueue);
+        }
+        waiting.clear();
+    }
+
     /** Releases the calls that were taken in addition. */
     void finish() {
         added.forEach(queue::finish);

@@ -6,6 +6,7 @@ import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.ExpectedAppendStatement;
+import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
@@ -158,7 +159,7 @@ final class BatchSender {
                             connection,
                             context.producer(),
                             batch.number(),
-                            shard.mapVersion(),
+                            MapFence.of(PartitionGroup.mapVersions(groups)),
                             incarnation,
                             PartitionGroup.toRows(groups),
                             steps.toStatement());

@@ -1,6 +1,7 @@
 package io.eventsql.internal.append;
 
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.MapFence;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
@@ -25,13 +26,13 @@ public final class GroupAppend {
             String incarnation,
             List<PartitionGroup> groups)
             throws SQLException {
-        int mapVersion = shard.mapVersion();
+        MapFence maps = MapFence.of(PartitionGroup.mapVersions(groups));
         return PartitionGroup.areBlocks(groups)
                 ? shard.tables()
                         .appendBlocks()
-                        .execute(connection, producer, number, mapVersion, incarnation, PartitionGroup.toBlocks(groups))
+                        .execute(connection, producer, number, maps, incarnation, PartitionGroup.toBlocks(groups))
                 : shard.tables()
                         .append()
-                        .execute(connection, producer, number, mapVersion, incarnation, PartitionGroup.toRows(groups));
+                        .execute(connection, producer, number, maps, incarnation, PartitionGroup.toRows(groups));
     }
 }

@@ -14,6 +14,7 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     private final StreamSpec stream;
     private final int streamId;
     private final int partition;
+    private final int mapVersion;
     private final List<Valid> events = new ArrayList<>();
     /** The call of each event; empty unless a call of the batch expects a version. */
     private final List<PublishCall> calls = new ArrayList<>();
@@ -21,10 +22,12 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     private long firstOffset = -1;
     private int leftOut;
 
-    public PartitionGroup(StreamSpec stream, int streamId, int partition) {
+    /** @param mapVersion the version of the stream's map by which the events were routed */
+    public PartitionGroup(StreamSpec stream, int streamId, int partition, int mapVersion) {
         this.stream = stream;
         this.streamId = streamId;
         this.partition = partition;
+        this.mapVersion = mapVersion;
     }
 
     public StreamSpec stream() {
@@ -100,6 +103,15 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     public int compareTo(PartitionGroup other) {
         int byStream = Integer.compare(streamId, other.streamId);
         return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
+    }
+
+    /** Returns the version of the map of each group's stream. */
+    public static int[] mapVersions(List<PartitionGroup> groups) {
+        int[] versions = new int[groups.size()];
+        for (int i = 0; i < versions.length; i++) {
+            versions[i] = groups.get(i).mapVersion;
+        }
+        return versions;
     }
 
     /** Returns whether all groups are of streams that store blocks: then {@link #toBlocks} is the faster way to append them. */

@@ -1,9 +1,11 @@
 package io.eventsql.internal.append;
 
 import io.eventsql.StreamSpec;
+import io.eventsql.internal.shard.PartitionMap;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -11,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -44,6 +47,11 @@ final class PendingCalls {
     private final Deque<PublishCall> wide = new ArrayDeque<>();
     private final BitSet busyLanes = new BitSet();
     private final Map<String, Integer> rotation = new HashMap<>();
+    /** The map by which the waiting calls of each stream are routed, unless {@link #rerouting}. */
+    private final Map<String, PartitionMap> maps = new HashMap<>();
+    /** Whether waiting calls are routed by different maps: no batch is formed before {@link #reroute}. */
+    private boolean rerouting;
+
     private int calls;
     private int callsOfWaitingCallers;
     private int events;
@@ -69,6 +77,41 @@ final class PendingCalls {
         call.setSequence(++lastSequence);
         countIn(call);
         queueOf(call).add(call);
+        PartitionMap known = maps.putIfAbsent(call.stream().name(), call.map());
+        rerouting |= known != null && !known.equals(call.map());
+    }
+
+    /** Adds a call that its batch, which is still in progress, has given back. */
+    void takeBack(PublishCall call) {
+        rerouting = true;
+        addFirst(call);
+    }
+
+    /** Returns whether calls must be rerouted, for which no batch may be in progress. */
+    boolean isRerouting() {
+        return rerouting;
+    }
+
+    /**
+     * Routes all waiting calls by the maps that are valid now, in their order. No batch may be in progress: a call of it that comes
+     * back would be overtaken by a later one with the same key, which belongs to another lane now.
+     */
+    void reroute(Function<StreamSpec, PartitionMap> mapOf) {
+        List<PublishCall> all = new ArrayList<>(ofAnyLane);
+        ofLane.forEach(all::addAll);
+        all.addAll(wide);
+        ofAnyLane.clear();
+        ofLane.forEach(Deque::clear);
+        wide.clear();
+        maps.clear();
+        all.sort(Comparator.comparingLong(PublishCall::sequence));
+        for (PublishCall call : all) {
+            countOut(call);
+            call.reroute(maps.computeIfAbsent(call.stream().name(), name -> mapOf.apply(call.stream())));
+            countIn(call);
+            queueOf(call).add(call);
+        }
+        rerouting = false;
     }
 
     private void countIn(PublishCall call) {
@@ -101,7 +144,7 @@ final class PendingCalls {
 
     /** A stream with fewer partitions than lanes has no partition in some lanes: its calls without keys use lane 0. */
     private boolean isOfAnyLane(PublishCall call) {
-        return call.hasNoKeys() && call.stream().partitions() >= lanes;
+        return call.hasNoKeys() && call.map().partitions() >= lanes;
     }
 
     private Deque<PublishCall> queueOf(PublishCall call) {
@@ -142,7 +185,7 @@ final class PendingCalls {
         BitSet free = new BitSet(lanes);
         free.set(0, lanes);
         free.andNot(busyLanes);
-        if (free.isEmpty() || calls == 0) {
+        if (free.isEmpty() || calls == 0 || rerouting) {
             return null;
         }
         if (isWorthSharing() && wide.isEmpty()) {
@@ -158,6 +201,9 @@ final class PendingCalls {
      */
     @Nullable
     Batch takeMore(Batch batch) {
+        if (rerouting) {
+            return null;
+        }
         Batch more = new Builder((BitSet) batch.lanes().clone(), batchEventsMax).build();
         if (more != null) {
             more.lanes().clear();
@@ -264,7 +310,9 @@ final class PendingCalls {
                 }
                 if (call.hasNoKeys() && call.stream() != lastWithoutKeys) {
                     lastWithoutKeys = call.stream();
-                    sticky.computeIfAbsent(call.stream().name(), name -> nextPartition(call.stream()));
+                    sticky.computeIfAbsent(
+                            call.stream().name(),
+                            name -> nextPartition(name, call.map().partitions()));
                 }
                 batch.add(call);
                 countOut(queue.remove());
@@ -307,15 +355,15 @@ final class PendingCalls {
         }
 
         /** Returns the stream's partitions that belong to the batch's lanes in turn. */
-        private int nextPartition(StreamSpec stream) {
-            int turn = rotation.merge(stream.name(), 1, Integer::sum) - 1;
-            for (int i = 0; i < stream.partitions(); i++) {
-                int partition = Math.floorMod(turn + i, stream.partitions());
+        private int nextPartition(String stream, int partitions) {
+            int turn = rotation.merge(stream, 1, Integer::sum) - 1;
+            for (int i = 0; i < partitions; i++) {
+                int partition = Math.floorMod(turn + i, partitions);
                 if (taken.get(partition % lanes)) {
                     return partition;
                 }
             }
-            throw new IllegalStateException("no partition of " + stream.name() + " in lanes " + taken);
+            throw new IllegalStateException("no partition of " + stream + " in lanes " + taken);
         }
     }
 

@@ -7,6 +7,8 @@ import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.VersionConflictException;
 import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.sql.SqlErrors;
 import java.util.List;
 import java.util.Locale;
@@ -42,7 +44,10 @@ final class PublishCall {
 
     private final StreamSpec stream;
     private final List<Valid> events;
-    private final int[] partitions;
+    /** The map by which the call is routed; changed only while the call waits in a queue, or moves to another. */
+    private PartitionMap map;
+
+    private int[] partitions;
     private final boolean anyPartition;
     private final boolean callerWaits;
     private final int bytes;
@@ -57,6 +62,8 @@ final class PublishCall {
     private volatile @Nullable Throwable lastFailure;
     /** Orders the calls of one shard; assigned when the call enters the queue. */
     private long sequence;
+    /** Whether the batch of the call gives it back to the queue, which routes it anew. */
+    private boolean returned;
 
     private enum State {
         /** Never sent to the database, or rolled back by it. */
@@ -67,6 +74,7 @@ final class PublishCall {
     }
 
     /**
+     * @param map the stream's map on the shard
      * @param partitions one for each event, or {@link #ANY_PARTITION}
      * @param callerWaits whether a thread is blocked until the outcome
      * @param calledAtNanos as {@link System#nanoTime()}, and so is the deadline
@@ -74,18 +82,20 @@ final class PublishCall {
     PublishCall(
             StreamSpec stream,
             List<Valid> events,
+            PartitionMap map,
             int[] partitions,
             boolean callerWaits,
             long calledAtNanos,
             long deadlineNanos,
             Outcome outcome) {
-        this(stream, events, partitions, callerWaits, calledAtNanos, deadlineNanos, null, outcome);
+        this(stream, events, map, partitions, callerWaits, calledAtNanos, deadlineNanos, null, outcome);
     }
 
     /** @param expectedVersion the version that the key, which all events have, must have; {@code null}: any */
     PublishCall(
             StreamSpec stream,
             List<Valid> events,
+            PartitionMap map,
             int[] partitions,
             boolean callerWaits,
             long calledAtNanos,
@@ -95,6 +105,7 @@ final class PublishCall {
         this.stream = stream;
         this.expectedVersion = expectedVersion;
         this.events = events;
+        this.map = map;
         this.partitions = partitions;
         this.anyPartition = partitions.length == 0;
         this.callerWaits = callerWaits;
@@ -127,6 +138,37 @@ final class PublishCall {
 
     int partition(int event) {
         return partitions[event];
+    }
+
+    /** Returns the stream's map by which the call is routed. */
+    PartitionMap map() {
+        return map;
+    }
+
+    /**
+     * Routes the call by another map. Its events without a key, if it has others with one, stay where they are: partitions are
+     * never removed.
+     */
+    void reroute(PartitionMap other) {
+        map = other;
+        int[] changed = new int[partitions.length];
+        for (int i = 0; i < changed.length; i++) {
+            String key = events.get(i).key();
+            changed[i] = key == null ? partitions[i] : other.partition(KeyHash.of(key));
+        }
+        partitions = anyPartition ? ANY_PARTITION : changed;
+    }
+
+    /** Has the batch of the call, which is not stored, give it back to the queue. */
+    void returnToQueue() {
+        returned = true;
+    }
+
+    /** Returns whether the call was given back to the queue, and not completed since. The queue has it then. */
+    boolean takeReturned() {
+        boolean back = returned && !isCompleted();
+        returned = false;
+        return back;
     }
 
     /** Returns whether the call is stored only if its key has a certain version. */

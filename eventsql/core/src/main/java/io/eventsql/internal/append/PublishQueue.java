@@ -1,6 +1,8 @@
 package io.eventsql.internal.append;
 
 import io.eventsql.BufferState;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.shard.PartitionMap;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -8,6 +10,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -26,6 +29,7 @@ final class PublishQueue {
     private final Condition work = lock.newCondition();
     private final PendingCalls pending;
     private final CommitPace pace;
+    private final Function<StreamSpec, PartitionMap> mapOf;
     /** The batches being appended, with the time at which they were taken (nano time). */
     private final Map<Batch, Long> inProgress = new HashMap<>();
 
@@ -43,8 +47,10 @@ final class PublishQueue {
     /** Why the last append to the shard failed, as of the last check of the deadlines. */
     private @Nullable Throwable lastFailure;
 
-    PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes) {
+    /** @param mapOf returns the valid map of a stream on the shard */
+    PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes, Function<StreamSpec, PartitionMap> mapOf) {
         this.pending = pending;
+        this.mapOf = mapOf;
         this.pace = pace;
         this.bufferBytes = bufferBytes;
     }
@@ -198,7 +204,23 @@ final class PublishQueue {
     }
 
     private @Nullable Batch take() {
+        if (pending.isRerouting() && inProgress.isEmpty()) {
+            pending.reroute(mapOf);
+        }
         return inProgress(pending.takeBatch());
+    }
+
+    /**
+     * Returns whether calls wait to be routed anew, because their stream has grown: then a batch gives back what is not stored,
+     * instead of trying again.
+     */
+    boolean isRerouting() {
+        lock.lock();
+        try {
+            return pending.isRerouting();
+        } finally {
+            lock.unlock();
+        }
     }
 
     private @Nullable Batch inProgress(@Nullable Batch batch) {
@@ -220,6 +242,12 @@ final class PublishQueue {
         callsInProgress -= batch.calls().size();
         pending.done(batch);
         bufferedBytes -= batch.bytes();
+        for (PublishCall call : batch.calls().reversed()) {
+            if (call.takeReturned()) {
+                bufferedBytes += call.bytes();
+                pending.takeBack(call);
+            }
+        }
         spaceFreed.signalAll();
         if (waitingThreads > 0 && pending.calls() > 0) {
             work.signal();

@@ -117,6 +117,7 @@ public final class Publisher implements EventPublisher {
                 new PublishCall(
                         spec,
                         events,
+                        part.map(),
                         part.partitions(),
                         callerWaits,
                         calledAt,
@@ -156,6 +157,7 @@ public final class Publisher implements EventPublisher {
                     new PublishCall(
                             spec,
                             ofPart,
+                            part.map(),
                             part.partitions(),
                             callerWaits,
                             calledAt,
@@ -193,7 +195,14 @@ public final class Publisher implements EventPublisher {
         List<PublishCall> staying = new ArrayList<>();
         for (PublishCall call : calls) {
             Shard to = router.chooseShardForEventsWithoutKey();
-            boolean hasRoom = to != from && appenders.get(to.number()).offer(call);
+            boolean hasRoom = false;
+            if (to != from) {
+                call.reroute(to.map(call.stream()));
+                hasRoom = appenders.get(to.number()).offer(call);
+            }
+            if (!hasRoom) {
+                call.reroute(from.map(call.stream()));
+            }
             (hasRoom ? moved : staying).add(call);
         }
         appenders.get(from.number()).finishRerouting(moved, staying);

@@ -3,6 +3,7 @@ package io.eventsql.internal.append;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import java.util.ArrayList;
@@ -38,19 +39,22 @@ final class Router {
      * The part of a call for one shard.
      *
      * @param indexes the indexes of its events in the call
+     * @param map the stream's map on the shard, by which it is routed
      * @param partitions the partition of each, or {@link PublishCall#ANY_PARTITION}
      */
-    record Part(Shard shard, int[] indexes, int[] partitions) {}
+    record Part(Shard shard, int[] indexes, PartitionMap map, int[] partitions) {}
 
     /** Routes one event. */
     Part route(StreamSpec stream, Valid event) {
         String key = event.key();
         if (key == null) {
-            return new Part(chooseShardForEventsWithoutKey(), FIRST, PublishCall.ANY_PARTITION);
+            Shard shard = chooseShardForEventsWithoutKey();
+            return new Part(shard, FIRST, shard.map(stream), PublishCall.ANY_PARTITION);
         }
         long hash = KeyHash.of(key);
-        return new Part(
-                shards.ofSlot(KeyHash.slot(hash)), FIRST, new int[] {KeyHash.partition(hash, stream.partitions())});
+        Shard shard = shards.ofSlot(KeyHash.slot(hash));
+        PartitionMap map = shard.map(stream);
+        return new Part(shard, FIRST, map, new int[] {map.partition(hash)});
     }
 
     /** Returns the shard of an event without a key that is identified by an id. */
@@ -64,12 +68,14 @@ final class Router {
         if (haveNoKeys(events)) {
             int[] indexes = new int[events.size()];
             Arrays.setAll(indexes, i -> i);
-            return List.of(new Part(withoutKey, indexes, PublishCall.ANY_PARTITION));
+            return List.of(new Part(withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION));
         }
         Shard[] shardOf = new Shard[events.size()];
         int[] partitionOf = new int[events.size()];
         int[] eventsOf = new int[shards.size()];
         boolean[] hasKeys = new boolean[shards.size()];
+        PartitionMap[] mapOf = new PartitionMap[shards.size()];
+        shards.all().forEach(shard -> mapOf[shard.number()] = shard.map(stream));
         int anyPartition = Math.floorMod(turn.get(), stream.partitions());
         for (int i = 0; i < events.size(); i++) {
             String key = events.get(i).key();
@@ -79,7 +85,7 @@ final class Router {
             } else {
                 long hash = KeyHash.of(key);
                 shardOf[i] = shards.ofSlot(KeyHash.slot(hash));
-                partitionOf[i] = KeyHash.partition(hash, stream.partitions());
+                partitionOf[i] = mapOf[shardOf[i].number()].partition(hash);
                 hasKeys[shardOf[i].number()] = true;
             }
             eventsOf[shardOf[i].number()]++;
@@ -98,7 +104,11 @@ final class Router {
                     partitions[at++] = partitionOf[i];
                 }
             }
-            parts.add(new Part(shard, indexes, hasKeys[shard.number()] ? partitions : PublishCall.ANY_PARTITION));
+            parts.add(new Part(
+                    shard,
+                    indexes,
+                    mapOf[shard.number()],
+                    hasKeys[shard.number()] ? partitions : PublishCall.ANY_PARTITION));
         }
         return parts;
     }

@@ -32,7 +32,8 @@ final class ShardAppender {
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 new CommitPace(settings.maxCommitDelay().toNanos()),
-                settings.bufferBytes());
+                settings.bufferBytes(),
+                shard::map);
         this.continuations = new Continuations(shard.name());
         AtomicLong lastSuccessNanos = new AtomicLong(System.nanoTime());
         for (int number = 0; number < settings.appendConnections(); number++) {

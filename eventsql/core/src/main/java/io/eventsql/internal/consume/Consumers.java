@@ -8,6 +8,7 @@ import io.eventsql.EventHandler;
 import io.eventsql.EventSqlException;
 import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
+import io.eventsql.ReadFrom;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
@@ -16,6 +17,7 @@ import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.TransactionalEventHandler;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.retain.SegmentKeeper;
+import io.eventsql.internal.shard.Replicas;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
@@ -27,11 +29,16 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Starts and closes the members of this process, and the threads that they share on each shard. Thread-safe. */
 public final class Consumers {
+    private static final Logger LOG = LoggerFactory.getLogger(Consumers.class);
+
     private final Shards shards;
     private final StreamRegistry streams;
+    private final Replicas replicas;
     private final Settings settings;
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
@@ -44,12 +51,14 @@ public final class Consumers {
     public Consumers(
             Shards shards,
             StreamRegistry streams,
+            Replicas replicas,
             Settings settings,
             SegmentKeeper segments,
             WakeUp wakeUp,
             Listeners listeners) {
         this.shards = shards;
         this.streams = streams;
+        this.replicas = replicas;
         this.settings = settings;
         this.segments = segments;
         this.wakeUp = wakeUp;
@@ -102,6 +111,12 @@ public final class Consumers {
 
     private Subscription start(ConsumerSpec spec, HandlerCall.Factory handler) {
         StreamSpec stream = streams.require(spec.stream());
+        if (spec.readFrom() == ReadFrom.REPLICA && replicas.isEmpty()) {
+            LOG.warn(
+                    "Consumer {} of stream {} reads from the primary: no replica of a shard is configured",
+                    spec.name(),
+                    spec.stream());
+        }
         @Nullable StreamSpec deadLetterStream = findOrCreateDeadLetterStream(spec, stream);
         Member member;
         synchronized (this) {
@@ -174,7 +189,8 @@ public final class Consumers {
         @Override
         public ShardThreads startThreads(Shard shard) {
             synchronized (Consumers.this) {
-                return threads.computeIfAbsent(shard, s -> ShardThreads.start(s, settings, wakeUp, listeners));
+                return threads.computeIfAbsent(
+                        shard, s -> ShardThreads.start(s, replicas.of(s).orElse(null), settings, wakeUp, listeners));
             }
         }
 

@@ -98,7 +98,7 @@ final class Control implements ConsumerControl {
     private void requireExisting(long offset) {
         for (Shard shard : shards.all()) {
             call("read the positions of", shard, (c, s, id) -> {
-                for (int partition = 0; partition < stream.partitions(); partition++) {
+                for (int partition : s.tables().consumers().partitions(c, id)) {
                     requireExisting(c, s, partition, offset);
                 }
                 return 0L;
@@ -120,11 +120,12 @@ final class Control implements ConsumerControl {
 
     private long seekAll(Connection connection, Shard shard, int consumerId, StartPosition position) {
         Tables tables = shard.tables();
-        for (int partition = 0; partition < stream.partitions(); partition++) {
+        List<Integer> partitions = tables.consumers().partitions(connection, consumerId);
+        for (int partition : partitions) {
             long offset = tables.consumers().offset(connection, stream.name(), partition, position);
             tables.leases().seek(connection, null, consumerId, partition, offset, null);
         }
-        return stream.partitions();
+        return partitions.size();
     }
 
     @Override
@@ -188,7 +189,7 @@ final class Control implements ConsumerControl {
     public long redrive() {
         return change("redrive", (c, shard, id) -> {
             long events = 0;
-            for (int partition = 0; partition < stream.partitions(); partition++) {
+            for (int partition : shard.tables().consumers().partitions(c, id)) {
                 events += shard.tables().parkedEvents().requestRedrive(c, id, partition, null);
             }
             return events;
@@ -301,9 +302,23 @@ final class Control implements ConsumerControl {
                     "position.stream", "must be " + stream.name() + ", but is " + position.stream());
         }
         requireIndex("position.shard", position.shard(), shards.size());
-        requireIndex("position.partition", position.partition(), stream.partitions());
+        requireIndex("position.partition", position.partition(), countPartitions(position));
         if (position.offset() < 0) {
             throw new InvalidInputException("position.offset", "must not be negative, but is " + position.offset());
+        }
+    }
+
+    private int countPartitions(EventPosition position) {
+        if (position.partition() < stream.partitions()) {
+            return stream.partitions();
+        }
+        Shard shard = shards.get(position.shard());
+        try {
+            return shard.countPartitions(stream); // it may have grown
+        } catch (SQLException e) {
+            throw new EventSqlException(
+                    "Could not read the partitions of stream " + stream.name() + " on " + shard + ": " + e.getMessage(),
+                    e);
         }
     }
 

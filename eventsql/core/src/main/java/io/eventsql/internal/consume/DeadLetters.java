@@ -9,6 +9,7 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement.Rows;
 import io.eventsql.internal.sql.HeadersJson;
+import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StoredValue;
 import io.eventsql.internal.wake.WakeUp;
@@ -115,7 +116,7 @@ final class DeadLetters {
                             connection,
                             producer,
                             batchNumber.incrementAndGet(),
-                            shard.mapVersion(),
+                            MapFence.NONE,
                             assignment.incarnation(),
                             rows);
             parkedEvents.addDeadLetter(
@@ -158,6 +159,30 @@ final class DeadLetters {
     }
 
     /**
+     * Adds partitions to the dead-letter stream if the consumer's stream has more, because it has grown.
+     *
+     * @return whether a further attempt may succeed at once
+     */
+    private boolean addPartition(int partition) {
+        StreamSpec copies = stream();
+        try {
+            int needed = partition + 1;
+            if (shard.countPartitions(copies) < needed) {
+                int id = shard.ensureStream(copies);
+                shard.require().transaction(connection -> {
+                    shard.tables().growth().addPartitions(connection, id, needed, false);
+                    return needed;
+                });
+                LOG.info("Stream {} has {} partitions on {} now", copies.name(), needed, shard);
+            }
+            return true;
+        } catch (SQLException e) {
+            LOG.warn("Adding partitions to {} failed; retrying with the event: {}", copies.name(), e.getMessage());
+            return false;
+        }
+    }
+
+    /**
      * Removes the cause of an error of the protocol, if it is one of the dead-letter stream: adds a missing segment, or
      * forgets the id of a stream that no longer exists.
      *
@@ -170,7 +195,7 @@ final class DeadLetters {
         String state = SqlErrors.state(failure);
         if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.OTHER_STREAM)) {
             shard.forgetStream(stream.name());
-            return true;
+            return addPartition(assignment.partition());
         }
         if (!SqlErrors.isMissingSegment(failure)) {
             return false;

@@ -1,17 +1,20 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.internal.pace.RateInterval;
 import java.util.concurrent.TimeUnit;
 
 /**
- * How often to fetch from a shard. A fetch costs the database about the same whether it returns one event or twenty, so
- * fetches become rarer when events come more often, and each returns more of them.
+ * How often to fetch from a shard. Two fetches begin almost {@link RateInterval} apart, by the rate of the events fetched.
+ * Nor does a fetch begin before twice the average duration of the last eight or so that returned few events has passed, at
+ * most 20 ms: a database that answers slowly is asked less often. It is an average because one slow fetch says nothing about
+ * the next one, and waiting after it would add to the latency of the events that it has already delayed.
  *
- * <p>The control law: two fetches begin at least {@code 5 ms × r / (r + 700)} apart, where {@code r} is the number of events
- * per second that were fetched lately, averaged over about 50 ms. That is 3 ms at 1,000 events/s and never more than 5 ms; an
- * event waits for half of it on average. After a pause r is almost 0, so that a single event is fetched at once. Nor does a
- * fetch begin before twice the duration of the last one that returned few events has passed, at most 20 ms: a database that
- * answers slowly is asked less often. The interval depends on nothing that it changes itself: r is what is published,
- * however it is divided among fetches. So it does not oscillate.
+ * <p>Fetches follow commits. One publisher commits as regularly as it is fetched from, by the same law, so that by chance its
+ * events could wait for a whole interval each time. Therefore fetches are a thirty-second closer together than commits, and
+ * each comes a little sooner after a commit than the last one did, until one comes before it and returns nothing. After
+ * fetches that returned events this means that a commit is under way, so the next fetch begins as soon as the database's
+ * speed allows, and the one after that after the usual interval: a commit may have been slow. Where there is no such
+ * regularity, fetches are a thirty-second more frequent, and some more.
  *
  * <p>Without a signal, the next probe follows after that interval, but after at least 1 ms, and after twice the time for each
  * fetch in a row that has returned nothing, up to 8 ms.
@@ -19,50 +22,59 @@ import java.util.concurrent.TimeUnit;
  * <p>Used by one thread. Times are those of {@link System#nanoTime}.
  */
 final class FetchPace {
-    static final long INTERVAL_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(5);
-    /** The rate at which the interval is half of its maximum. */
-    private static final double HALF_EVENTS_PER_SECOND = 700;
+    /** As commits have it with the default of {@code maxCommitDelay}. */
+    static final long RATE_INTERVAL_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(5);
+    /** What an interval is shorter than that of the commits: this part of it. */
+    private static final int ADVANCE_DIVISOR = 32;
+    /** So many fetches in a row that returned events show that one which did not came just too early. */
+    private static final int REGULAR_FETCHES = 2;
 
-    private static final double AVERAGED_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
     private static final int FEW_EVENTS = 20;
     private static final int DURATIONS = 2;
-    private static final long DURATIONS_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(20);
+    private static final long DURATION_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(10);
+    /** The average moves towards the duration of the newest fetch by one in this number. */
+    private static final int AVERAGED_FETCHES = 8;
 
     private static final long PROBE_NANOS_MIN = TimeUnit.MILLISECONDS.toNanos(1);
     private static final long PROBE_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(8);
 
-    private long fetchedAt;
-    private double eventsPerNano;
+    private final RateInterval rate = new RateInterval(RATE_INTERVAL_NANOS_MAX);
     private long durationNanos;
-    private int emptyFetches;
-
-    /** @param now when nothing was fetched yet */
-    FetchPace(long now) {
-        fetchedAt = now;
-    }
+    /** Fetches in a row that returned events. */
+    private int filledFetches;
+    /** How often the time until the next probe is doubled. */
+    private int doublings;
+    /** Whether the last fetch came just too early. */
+    private boolean early;
 
     /** Records a fetch, all its round trips together. */
     void record(long begin, long end, int events) {
-        eventsPerNano = (eventsPerNano * AVERAGED_NANOS + events) / (AVERAGED_NANOS + Math.max(0, begin - fetchedAt));
-        fetchedAt = begin;
-        // Few events would have taken no longer. Without this, one slow fetch would count until few are fetched again,
-        // which
-        // the longer interval itself prevents.
-        durationNanos = events < FEW_EVENTS ? end - begin : Math.min(durationNanos, end - begin);
-        emptyFetches = events == 0 ? emptyFetches + 1 : 0;
+        rate.record(events, begin);
+        long duration = Math.min(end - begin, DURATION_NANOS_MAX);
+        // Few events would have taken no longer than many. Without this, slow fetches would count until few are fetched again,
+        // which the longer interval itself prevents.
+        if (events < FEW_EVENTS || duration < durationNanos) {
+            durationNanos += (duration - durationNanos) / AVERAGED_FETCHES;
+        }
+        boolean afterEarly = early;
+        early = events == 0 && filledFetches >= REGULAR_FETCHES;
+        filledFetches = events == 0 ? 0 : filledFetches + 1;
+        doublings = events > 0 || early || afterEarly ? 0 : doublings + 1;
     }
 
     /** Returns the shortest time from the beginning of the last fetch to that of the next one. */
     long intervalNanos() {
-        double eventsPerSecond = eventsPerNano * TimeUnit.SECONDS.toNanos(1);
-        double byRate = INTERVAL_NANOS_MAX * eventsPerSecond / (eventsPerSecond + HALF_EVENTS_PER_SECOND);
-        return Math.max((long) byRate, Math.min(DURATIONS * durationNanos, DURATIONS_NANOS_MAX));
+        long byRate = early ? 0 : rate.nanos() - rate.nanos() / ADVANCE_DIVISOR;
+        return Math.max(byRate, DURATIONS * durationNanos);
     }
 
     /** Returns the time from the beginning of the last fetch to that of the next one which no signal has requested. */
     long probeNanos() {
+        if (early) {
+            return intervalNanos();
+        }
         long first = Math.max(PROBE_NANOS_MIN, intervalNanos());
-        long doubled = first << Math.min(emptyFetches, Long.numberOfTrailingZeros(PROBE_NANOS_MAX / PROBE_NANOS_MIN));
+        long doubled = first << Math.min(doublings, Long.numberOfTrailingZeros(PROBE_NANOS_MAX / PROBE_NANOS_MIN));
         return Math.max(first, Math.min(doubled, PROBE_NANOS_MAX));
     }
 }

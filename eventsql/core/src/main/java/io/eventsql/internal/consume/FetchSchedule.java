@@ -10,7 +10,7 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * When the fetcher of a shard acts: on signals, for probes of streams that have just had events, and at every poll
- * interval. {@link #signal} and {@link #requestPoll} are called by any thread, the rest by the fetcher's alone.
+ * interval. {@link #signal}, {@link #requestPoll} and {@link #catchUp} are called by any thread, the rest by the fetcher's alone.
  */
 final class FetchSchedule {
     /**
@@ -19,17 +19,22 @@ final class FetchSchedule {
      */
     private static final int PROBES = 4;
 
+    /** The interval of polls while a replica lacks events. */
+    private static final long CATCH_UP_NANOS = TimeUnit.MILLISECONDS.toNanos(25);
+
     private final long pollNanos;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition signal = lock.newCondition();
     private boolean signalled;
     private volatile boolean pollRequested;
+    /** Set by a signal for a replica, which may not have its events yet; cleared when a poll begins. */
+    private volatile boolean catchingUp;
 
     private long polledAt = System.nanoTime();
     /** Streams that have just had events, and how many probes of them are left. */
     private final Map<Integer, Integer> recentlyActiveStreams = new HashMap<>();
 
-    private final FetchPace pace = new FetchPace(System.nanoTime());
+    private final FetchPace pace = new FetchPace();
     private long fetchedAt = System.nanoTime();
 
     private boolean hasLeftEvents;
@@ -56,12 +61,21 @@ final class FetchSchedule {
         signal();
     }
 
+    /** Requests a poll soon: there are events that the replica may lack. */
+    void catchUp() {
+        catchingUp = true;
+    }
+
+    private long pollNanos() {
+        return catchingUp ? Math.min(pollNanos, CATCH_UP_NANOS) : pollNanos;
+    }
+
     /** Waits for a signal, or until a probe or a poll is due. */
     void await() throws InterruptedException {
         lock.lockInterruptibly();
         try {
             while (!signalled) {
-                long left = Math.min(polledAt + pollNanos, nextProbeAt()) - System.nanoTime();
+                long left = Math.min(polledAt + pollNanos(), nextProbeAt()) - System.nanoTime();
                 if (left <= 0) {
                     return;
                 }
@@ -80,11 +94,12 @@ final class FetchSchedule {
     // Polls
 
     boolean isPollDue() {
-        return pollRequested || isDue(polledAt + pollNanos);
+        return pollRequested || isDue(polledAt + pollNanos());
     }
 
     void beginPoll() {
         pollRequested = false;
+        catchingUp = false;
         polledAt = System.nanoTime();
     }
 
@@ -96,7 +111,7 @@ final class FetchSchedule {
 
     /** When to probe the recently active streams; not before the next poll if there are none. */
     private long nextProbeAt() {
-        return recentlyActiveStreams.isEmpty() ? polledAt + pollNanos : fetchedAt + pace.probeNanos();
+        return recentlyActiveStreams.isEmpty() ? polledAt + pollNanos() : fetchedAt + pace.probeNanos();
     }
 
     /** Counts a probe of each recently active stream and returns their ids; whatever the fetch is made for. */

@@ -1,6 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.internal.consume.FetchRounds.Outcome;
+import io.eventsql.internal.shard.Replica;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.PartitionTable.Head;
 import io.eventsql.internal.sql.SqlErrors;
@@ -20,7 +21,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
+ * Fetches from one shard, its primary or its replica, for the members of this process that read there: one platform thread. It fetches for a member when one of its
  * partitions may have events and room for them, all such partitions of all members in one round trip if possible ({@link
  * FetchRounds}).
  *
@@ -31,7 +32,8 @@ import org.slf4j.LoggerFactory;
  * <p>Signals name the partitions with new events. Partitions of a stream that has just had events are fetched
  * again without a signal, after a moment and then some times more, because a signal from another process takes longer
  * than that; such probes cost next to nothing where there is nothing. And at every poll interval it reads the heads of
- * all partitions.
+ * all partitions. These heads are the primary's in any case: a replica that lacks events is behind, and what it has is no
+ * reason to move a consumer.
  */
 final class Fetcher implements WakeUpTarget {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
@@ -45,14 +47,39 @@ final class Fetcher implements WakeUpTarget {
     private final List<Subscriber> subscribers = new CopyOnWriteArrayList<>();
     private final ServiceThread thread;
     private final FailureSeries failures = new FailureSeries();
+    /** Whether signals, which come from the primary, may precede what they announce. */
+    private final boolean isOfReplica;
 
+    /** Creates a fetcher that reads from the primary. */
     Fetcher(Shard shard, FetchSchedule schedule, Listeners listeners) {
+        this(shard, schedule, listeners, FetchSource.primary(shard), "eventsql-fetch-" + shard.name(), false);
+    }
+
+    /** Creates a fetcher that reads from the replica. */
+    Fetcher(Shard shard, Replica replica, FetchSchedule schedule, Listeners listeners) {
+        this(
+                shard,
+                schedule,
+                listeners,
+                FetchSource.replica(shard, replica),
+                "eventsql-fetch-replica-" + shard.name(),
+                true);
+    }
+
+    private Fetcher(
+            Shard shard,
+            FetchSchedule schedule,
+            Listeners listeners,
+            FetchSource source,
+            String threadName,
+            boolean isOfReplica) {
         this.shard = shard;
         this.schedule = schedule;
         this.listeners = listeners;
-        this.reader = new PageReader(shard, this);
+        this.reader = new PageReader(shard, source, this);
         this.rounds = new FetchRounds(shard, schedule, reader);
-        this.thread = new ServiceThread("eventsql-fetch-" + shard.name(), this::run);
+        this.thread = new ServiceThread(threadName, this::run);
+        this.isOfReplica = isOfReplica;
     }
 
     void start() {
@@ -75,7 +102,7 @@ final class Fetcher implements WakeUpTarget {
                 subscriber.member().assignment(partition).ifPresent(Assignment::wake);
             }
         }
-        schedule.signal();
+        signalled();
     }
 
     @Override
@@ -83,7 +110,18 @@ final class Fetcher implements WakeUpTarget {
         for (Subscriber subscriber : subscribers) {
             subscriber.member().assignments().forEach(Assignment::wake);
         }
+        signalled();
+    }
+
+    private void signalled() {
+        if (isOfReplica) {
+            schedule.catchUp();
+        }
         schedule.signal();
+    }
+
+    FetchSchedule schedule() {
+        return schedule;
     }
 
     /** Returns the thread, whose failure shows that nothing is fetched. */
@@ -212,7 +250,7 @@ final class Fetcher implements WakeUpTarget {
             }
         } else if (assignment.isIdle() && next < head.head()) {
             assignment.wake();
-            schedule.signal();
+            signalled(); // a replica that lacks it is fetched from again soon
         }
     }
 
@@ -242,9 +280,12 @@ final class Fetcher implements WakeUpTarget {
         }
     }
 
-    void close(CloseDeadline deadline) throws InterruptedException {
+    void beginClose() {
         thread.close();
         schedule.signal();
+    }
+
+    void awaitClosed(CloseDeadline deadline) throws InterruptedException {
         deadline.join(thread);
     }
 }

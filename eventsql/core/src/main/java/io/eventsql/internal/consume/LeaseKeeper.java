@@ -10,6 +10,7 @@ import io.eventsql.internal.wake.WakeUp;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -35,6 +36,8 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long AFTER_EXPIRY_MS = 5;
     /** The delay before taking again what other members took faster. */
     private static final long TAKE_RETRY_MS = 100;
+    /** How often this delay is doubled while nothing can be taken. */
+    private static final int TAKE_RETRY_DOUBLINGS_MAX = 3;
     /** The delay before releasing what is drained while a commit of the member is under way. */
     private static final long RELEASE_RETRY_MS = 20;
 
@@ -49,8 +52,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Duration answerTimeout;
 
     private final HeartbeatSchedule schedule;
-    private final Fetcher fetcher;
-    private final FetchSchedule fetches;
+    private final Fetchers fetchers;
     private final WakeUp wakeUp;
     private final PartitionTransfers transfers;
     private final List<Participant> participants = new CopyOnWriteArrayList<>();
@@ -59,6 +61,9 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private final ServiceThread thread;
     private int failures;
+    /** Attempts to take that returned nothing, since one did. */
+    private int emptyTakes;
+
     private final HistoryRecovery recovery;
     private int recoveryFailures;
 
@@ -66,8 +71,7 @@ final class LeaseKeeper implements WakeUpTarget {
             Shard shard,
             Settings settings,
             HeartbeatSchedule schedule,
-            Fetcher fetcher,
-            FetchSchedule fetches,
+            Fetchers fetchers,
             CommitThread commits,
             WakeUp wakeUp,
             Listeners listeners) {
@@ -76,15 +80,20 @@ final class LeaseKeeper implements WakeUpTarget {
         this.heartbeatNanos = settings.heartbeat().toNanos();
         this.answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
         this.schedule = schedule;
-        this.fetcher = fetcher;
-        this.fetches = fetches;
+        this.fetchers = fetchers;
         this.wakeUp = wakeUp;
         this.recovery = new HistoryRecovery(shard, answerTimeout);
         shard.addAnchors(changed -> schedule::requestHeartbeat);
-        this.workers = new WorkerCheck(shard, lease, List.of(fetcher.thread(), commits.thread()));
+        this.workers = new WorkerCheck(shard, lease, workers(fetchers, commits));
         this.renewals = new LeaseRenewals(lease, listeners);
         this.transfers = new PartitionTransfers(shard, lease, answerTimeout, wakeUp, listeners);
         this.thread = new ServiceThread("eventsql-lease-" + shard.name(), this::run);
+    }
+
+    private static List<ServiceThread> workers(Fetchers fetchers, CommitThread commits) {
+        List<ServiceThread> workers = new ArrayList<>(fetchers.threads());
+        workers.add(commits.thread());
+        return workers;
     }
 
     void start() {
@@ -235,10 +244,13 @@ final class LeaseKeeper implements WakeUpTarget {
         }
         int taken = transfers.take(member, wanted);
         if (taken < wanted) {
-            schedule.scheduleWithin(Math.min(TimeUnit.MILLISECONDS.toNanos(TAKE_RETRY_MS), heartbeatNanos));
+            // Partitions that wait for others, since the stream has grown, may be free for long.
+            long retryMs = TAKE_RETRY_MS << Math.min(emptyTakes, TAKE_RETRY_DOUBLINGS_MAX);
+            schedule.scheduleWithin(Math.min(TimeUnit.MILLISECONDS.toNanos(retryMs), heartbeatNanos));
         }
+        emptyTakes = taken > 0 ? 0 : emptyTakes + 1;
         if (taken > 0) {
-            fetches.signal();
+            fetchers.signal();
             schedule.requestHeartbeat(); // there may be events to redrive
         }
         return true;
@@ -274,7 +286,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private void remove(Participant participant, Reason reason) {
         ShardMember member = participant.member();
         participants.remove(participant);
-        fetcher.remove(member);
+        fetchers.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();
     }

@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.EventPosition;
 import io.eventsql.Storage;
+import io.eventsql.internal.shard.Replica.PageOf;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.FetchStatement.Request;
@@ -22,11 +23,13 @@ final class PageReader {
     private static final Logger LOG = LoggerFactory.getLogger(PageReader.class);
 
     private final Shard shard;
+    private final FetchSource source;
     private final WakeUpTarget fetcher;
     private final FetchFunctions functions;
 
-    PageReader(Shard shard, WakeUpTarget fetcher) {
+    PageReader(Shard shard, FetchSource source, WakeUpTarget fetcher) {
         this.shard = shard;
+        this.source = source;
         this.fetcher = fetcher;
         this.functions = new FetchFunctions(shard);
     }
@@ -54,10 +57,23 @@ final class PageReader {
      */
     List<FetchedPage> readStreams(String incarnation, Storage storage, List<StreamRequest> requests)
             throws SQLException {
-        return shard.require()
-                .call(connection -> shard.tables()
-                        .streamsFetch()
-                        .execute(connection, incarnation, storage, shard.number(), requests));
+        return source.fetch(
+                incarnation,
+                () -> pagesOf(requests),
+                (connection, compared) ->
+                        shard.tables().streamsFetch().execute(connection, compared, storage, shard.number(), requests));
+    }
+
+    private static List<PageOf> pagesOf(List<StreamRequest> requests) {
+        return requests.stream()
+                .map(one -> new PageOf(one.streamId(), one.request().partition()))
+                .toList();
+    }
+
+    private static List<PageOf> pagesOf(Membership membership, List<Request> requests) {
+        return requests.stream()
+                .map(request -> new PageOf(membership.streamId(), request.partition()))
+                .toList();
     }
 
     /**
@@ -107,13 +123,15 @@ final class PageReader {
         String statement = functions.statement(membership);
         if (statement != null) {
             try {
-                return shard.require()
-                        .call(connection -> shard.tables()
+                return source.fetch(
+                        membership.incarnation(),
+                        () -> pagesOf(membership, requests),
+                        (connection, compared) -> shard.tables()
                                 .fetch()
                                 .execute(
                                         statement,
                                         connection,
-                                        membership.incarnation(),
+                                        compared,
                                         membership.streamId(),
                                         membership.stream(),
                                         shard.number(),
@@ -126,12 +144,14 @@ final class PageReader {
                 functions.drop(membership, e);
             }
         }
-        return shard.require()
-                .call(connection -> shard.tables()
+        return source.fetch(
+                membership.incarnation(),
+                () -> pagesOf(membership, requests),
+                (connection, compared) -> shard.tables()
                         .fetch()
                         .execute(
                                 connection,
-                                membership.incarnation(),
+                                compared,
                                 membership.streamId(),
                                 membership.stream(),
                                 shard.number(),

@@ -1,10 +1,12 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
+import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.wake.WakeUp;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Collection;
@@ -61,6 +63,7 @@ final class PartitionTransfers {
                             lease,
                             wanted,
                             except);
+            parkInherited(connection, membership, partitions(taken));
             return new Result(
                     taken, tables.parkedEvents().parkedKeys(connection, membership.consumerId(), partitions(taken)));
         });
@@ -81,6 +84,26 @@ final class PartitionTransfers {
             listeners.call(l -> l.partitionRevoked(membership.partition(one.partition()), Reason.RELEASED));
         }
         return 0;
+    }
+
+    /** Parks the keys of taken partitions whose earlier events are parked in the partitions from which the keys have moved. */
+    private void parkInherited(Connection connection, Membership membership, List<Integer> taken) {
+        var parked = shard.tables().parkedEvents();
+        String stream = membership.spec().stream();
+        Map<Integer, Set<String>> inherited = parked.inheritedKeys(connection, membership.consumerId(), taken);
+        if (inherited.isEmpty()) {
+            return;
+        }
+        shard.tables()
+                .streams()
+                .find(connection, stream)
+                .map(shard::mapOf)
+                .ifPresent(map -> inherited.forEach((partition, keys) -> {
+                    List<String> own = keys.stream()
+                            .filter(key -> map.partition(KeyHash.of(key)) == partition)
+                            .toList();
+                    parked.parkKeys(connection, membership.consumerId(), partition, own);
+                }));
     }
 
     private static List<Integer> partitions(List<TakenPartition> taken) {

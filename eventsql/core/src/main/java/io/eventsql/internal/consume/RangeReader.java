@@ -5,9 +5,13 @@ import io.eventsql.EventSqlException;
 import io.eventsql.EventsMissingException;
 import io.eventsql.InvalidInputException;
 import io.eventsql.OffsetOutOfRangeException;
+import io.eventsql.ReadFrom;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UndecodableEventException;
+import io.eventsql.internal.shard.Replica;
+import io.eventsql.internal.shard.Replica.PageOf;
+import io.eventsql.internal.shard.Replicas;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
@@ -18,6 +22,7 @@ import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -29,22 +34,64 @@ public final class RangeReader {
 
     private final Shards shards;
     private final StreamRegistry streams;
+    private final Replicas replicas;
 
-    public RangeReader(Shards shards, StreamRegistry streams) {
+    public RangeReader(Shards shards, StreamRegistry streams, Replicas replicas) {
         this.shards = shards;
         this.streams = streams;
+        this.replicas = replicas;
     }
 
     /** See {@link io.eventsql.EventSql#read}. */
-    public List<StoredEvent> read(EventPosition from, int maxEvents, long maxBytes) {
+    public List<StoredEvent> read(EventPosition from, int maxEvents, long maxBytes, ReadFrom readFrom) {
         StreamSpec stream = streams.require(from.stream());
         requireIndex("position.shard", from.shard(), shards.size());
-        requireIndex("position.partition", from.partition(), stream.partitions());
         Shard shard = shards.get(from.shard());
         try {
+            int created = stream.partitions();
+            requireIndex( // the stream may have grown
+                    "position.partition",
+                    from.partition(),
+                    from.partition() < created ? created : shard.countPartitions(stream));
+            if (readFrom == ReadFrom.REPLICA) {
+                List<StoredEvent> events = readFromReplica(shard, stream, from, maxEvents, maxBytes);
+                if (!events.isEmpty()) {
+                    return events;
+                }
+            }
             return read(shard, stream, from, maxEvents, maxBytes);
         } catch (SQLException e) {
             throw new EventSqlException("Reading events from " + from + " failed: " + e.getMessage(), e);
+        }
+    }
+
+    /** Returns the events that the replica has, in a page without gaps; empty if there are none, or if it cannot be read. */
+    private List<StoredEvent> readFromReplica(
+            Shard shard, StreamSpec stream, EventPosition from, int maxEvents, long maxBytes) throws SQLException {
+        Replica replica = replicas.of(shard).filter(Replica::isUsable).orElse(null);
+        if (replica == null) {
+            return List.of();
+        }
+        String incarnation = shard.incarnation(); // before the id
+        OptionalInt streamId = shard.findStreamId(stream);
+        if (streamId.isEmpty()) {
+            return List.of();
+        }
+        Request request = new Request(from.partition(), from.offset(), maxBytes);
+        try {
+            Optional<List<FetchedPage>> pages = replica.fetch(
+                    incarnation,
+                    List.of(new PageOf(streamId.getAsInt(), from.partition())),
+                    c -> shard.tables()
+                            .fetch()
+                            .execute(
+                                    c, null, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents));
+            List<StoredEvent> events = new ArrayList<>();
+            pages.ifPresent(found -> addReadable(found.getFirst(), events));
+            return events;
+        } catch (SQLException e) {
+            LOG.debug("Reading from the primary of {} instead of its replica", shard, e);
+            return List.of();
         }
     }
 

@@ -14,7 +14,7 @@ final class ShardPipeline {
 
     private ShardPipeline(ShardMember member, ShardThreads threads) {
         this.member = member;
-        this.fetcher = threads.fetcher();
+        this.fetcher = threads.fetchers().of(member.spec());
         this.leases = threads.leases();
     }
 
@@ -25,6 +25,7 @@ final class ShardPipeline {
         CloseSignal closeSignal = context.closeSignal();
         HandlerThreads handlers = context.handlerThreads();
         HeartbeatSchedule heartbeats = threads.heartbeatSchedule();
+        FetchSchedule fetches = threads.fetchers().of(spec).schedule();
 
         ShardMember member = new ShardMember(membership, context.budget(), listeners);
         OffsetCommitter committer = new OffsetCommitter(shard, member, threads.commits(), heartbeats);
@@ -41,10 +42,9 @@ final class ShardPipeline {
                 ? new KeyLanes(attempts, failures, missing, erased, window, handlers, heartbeats)
                 : new OrderedPageHandler(call.takesBatches(), attempts, failures, missing, erased, window);
         Redrive redrive = new Redrive(shard, attempts, failures, erased);
-        Dispatcher dispatcher =
-                new Dispatcher(shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
+        Dispatcher dispatcher = new Dispatcher(shard, pages, redrive, failures, handlers, fetches, heartbeats);
 
-        context.budget().add(threads.fetchSchedule());
+        context.budget().add(fetches);
         ShardPipeline pipeline = new ShardPipeline(member, threads);
         pipeline.fetcher.add(member, dispatcher, new OutOfRangeResolver(shard, member, failures, handlers, heartbeats));
         pipeline.leases.add(member, committer, dispatcher);

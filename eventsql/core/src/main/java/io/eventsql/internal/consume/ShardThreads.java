@@ -1,29 +1,25 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.Settings;
+import io.eventsql.internal.shard.Replica;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.wake.WakeUp;
+import org.jspecify.annotations.Nullable;
 
 /** The platform threads that consume from one shard for all members of this process, and their schedules. */
-record ShardThreads(
-        Fetcher fetcher,
-        CommitThread commits,
-        LeaseKeeper leases,
-        FetchSchedule fetchSchedule,
-        HeartbeatSchedule heartbeatSchedule) {
+record ShardThreads(Fetchers fetchers, CommitThread commits, LeaseKeeper leases, HeartbeatSchedule heartbeatSchedule) {
 
-    static ShardThreads start(Shard shard, Settings settings, WakeUp wakeUp, Listeners listeners) {
-        FetchSchedule fetches = new FetchSchedule(settings.pollInterval());
+    /** @param replica {@code null}: the shard has none */
+    static ShardThreads start(
+            Shard shard, @Nullable Replica replica, Settings settings, WakeUp wakeUp, Listeners listeners) {
         HeartbeatSchedule heartbeats = new HeartbeatSchedule();
-        Fetcher fetcher = new Fetcher(shard, fetches, listeners);
+        Fetchers fetchers = Fetchers.start(shard, replica, settings, wakeUp, listeners);
         CommitThread commits = new CommitThread(shard);
-        LeaseKeeper leases = new LeaseKeeper(shard, settings, heartbeats, fetcher, fetches, commits, wakeUp, listeners);
-        fetcher.start();
+        LeaseKeeper leases = new LeaseKeeper(shard, settings, heartbeats, fetchers, commits, wakeUp, listeners);
         commits.start();
         leases.start();
-        wakeUp.register(shard, fetcher);
         wakeUp.register(shard, leases);
-        return new ShardThreads(fetcher, commits, leases, fetches, heartbeats);
+        return new ShardThreads(fetchers, commits, leases, heartbeats);
     }
 
     /** Ends the threads; also if the caller is interrupted while it waits for them. */
@@ -32,7 +28,7 @@ record ShardThreads(
             leases.close(deadline);
         } finally {
             try {
-                fetcher.close(deadline);
+                fetchers.close(deadline);
             } finally {
                 commits.close(deadline);
             }

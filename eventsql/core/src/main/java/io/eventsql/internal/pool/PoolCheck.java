@@ -38,6 +38,7 @@ public final class PoolCheck {
     private final Supplier<Map<String, DataSource>> shards;
     private final Map<String, DataSource> outboxes;
     private final ToIntFunction<String> partitions;
+    private final boolean hasReplicas;
     private final List<Member> members = new ArrayList<>();
     /** The number of connections that a warning has reported, by the pool's name. */
     private final Map<String, Integer> reported = new HashMap<>();
@@ -77,16 +78,19 @@ public final class PoolCheck {
      * @param shards returns the data sources of all shards by name, also of those that are not available yet
      * @param outboxes the data sources of the standalone outboxes by name
      * @param partitions returns the number of partitions of a stream
+     * @param hasReplicas whether shards have replicas, whose pools are not checked
      */
     public PoolCheck(
             Settings settings,
             Supplier<Map<String, DataSource>> shards,
             Map<String, DataSource> outboxes,
-            ToIntFunction<String> partitions) {
+            ToIntFunction<String> partitions,
+            boolean hasReplicas) {
         this.settings = settings;
         this.shards = shards;
         this.outboxes = Map.copyOf(outboxes);
         this.partitions = partitions;
+        this.hasReplicas = hasReplicas;
     }
 
     /**
@@ -166,6 +170,8 @@ public final class PoolCheck {
                 new Use(2 * otherShards + outboxes.size(), "to transfer events of outboxes"),
                 // To listen for signals, to fetch, to commit offsets, and to renew leases.
                 new Use(members.isEmpty() ? 0 : 4, "to consume"),
+                new Use(hasReplicas && !members.isEmpty() ? 1 : 0, "to compare heads for replicas"),
+                new Use(hasReplicas ? 1 : 0, "to measure the lag of replicas"),
                 new Use(transactions(), "for transactional handlers"));
         pools.forEach((name, pool) -> warn("shard " + name, pool, ofShard));
         List<Use> ofOutbox =

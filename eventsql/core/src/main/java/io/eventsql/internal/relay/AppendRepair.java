@@ -12,7 +12,7 @@ import java.util.Set;
 
 /**
  * Removes what prevents an append to a shard and lies outside the events: a missing segment, ids that belong to another
- * incarnation of the shard's database, a stream that was dropped or created anew. Used by one thread.
+ * incarnation of the shard's database, a stream that was dropped, created anew, or has grown. Used by one thread.
  */
 final class AppendRepair {
     private final Shard shard;
@@ -81,7 +81,7 @@ final class AppendRepair {
 
     private boolean refreshStreams(SQLException failure, List<PartitionGroup> groups) throws SQLException {
         return switch (SqlErrors.state(failure)) {
-            case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> {
+            case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE, SqlErrors.MAP_VERSION -> {
                 Set<StreamSpec> rejected = new LinkedHashSet<>();
                 groups.forEach(group -> rejected.add(group.stream()));
                 yield streams.refresh(rejected);

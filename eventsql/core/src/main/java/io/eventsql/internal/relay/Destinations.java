@@ -4,6 +4,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
@@ -16,6 +17,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -45,15 +47,23 @@ final class Destinations implements AppendRepair.KnownStreams {
      * A stream that exists.
      *
      * @param ownId its id on the outbox's own shard; 0 if the outbox is standalone
+     * @param ownMap its map there; {@code null} if the outbox is standalone
      */
-    private record Known(StreamSpec stream, int ownId) {}
+    private record Known(
+            StreamSpec stream, int ownId, @Nullable PartitionMap ownMap) {
+        PartitionMap map(Shard shard, @Nullable Shard own) {
+            return ownMap != null && shard == own ? ownMap : shard.map(stream);
+        }
+    }
 
     /**
      * The destination of an event.
      *
+     * @param partition on another shard only where the event belongs as far as this process knows: {@link Sender} finds out
      * @param streamId the stream's id if this is the outbox's own shard
+     * @param mapVersion the version of the stream's map on the shard
      */
-    record Destination(StreamSpec stream, Shard shard, int partition, int streamId) {}
+    record Destination(StreamSpec stream, Shard shard, int partition, int streamId, int mapVersion) {}
 
     boolean isKnown(String stream) {
         return known.containsKey(stream) || missing.contains(stream);
@@ -73,15 +83,15 @@ final class Destinations implements AppendRepair.KnownStreams {
         StreamSpec stream = found.stream();
         String key = event.key();
         if (key == null) {
-            return new Destination(
-                    stream,
-                    shardFor(event.routingHash()),
-                    (event.routingHash() >>> HASH_PARTITION_SHIFT) % stream.partitions(),
-                    found.ownId());
+            Shard shard = shardFor(event.routingHash());
+            PartitionMap map = found.map(shard, own);
+            int partition = (event.routingHash() >>> HASH_PARTITION_SHIFT) % map.partitions();
+            return new Destination(stream, shard, partition, found.ownId(), map.version());
         }
         long hash = KeyHash.of(key);
-        return new Destination(
-                stream, shards.ofSlot(KeyHash.slot(hash)), KeyHash.partition(hash, stream.partitions()), found.ownId());
+        Shard shard = shards.ofSlot(KeyHash.slot(hash));
+        PartitionMap map = found.map(shard, own);
+        return new Destination(stream, shard, map.partition(hash), found.ownId(), map.version());
     }
 
     private Shard shardFor(int routingHash) {
@@ -98,7 +108,11 @@ final class Destinations implements AppendRepair.KnownStreams {
         for (String name : names) {
             try {
                 StreamSpec stream = streams.require(name);
-                known.put(name, new Known(stream, own == null ? 0 : own.ensureStream(stream)));
+                known.put(
+                        name,
+                        own == null
+                                ? new Known(stream, 0, null)
+                                : new Known(stream, own.ensureStream(stream), own.map(stream)));
             } catch (UnknownStreamException e) {
                 missing.add(name);
             } catch (EventSqlException e) {
@@ -122,9 +136,14 @@ final class Destinations implements AppendRepair.KnownStreams {
                 known.remove(stream.name());
                 missing.add(stream.name());
             } else {
-                known.put(stream.name(), new Known(now.get().spec(), now.get().id()));
+                Known found = new Known(
+                        now.get().spec(), now.get().id(), own.map(now.get().spec()));
+                known.put(stream.name(), found);
+                changed |= before == null
+                        || found.ownId() != before.ownId()
+                        || !Objects.equals(found.ownMap(), before.ownMap());
             }
-            changed |= now.isEmpty() || before == null || now.get().id() != before.ownId();
+            changed |= now.isEmpty();
         }
         return changed;
     }

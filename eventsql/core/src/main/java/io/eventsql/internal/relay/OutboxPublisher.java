@@ -15,6 +15,7 @@ import io.eventsql.internal.append.EventValidator;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.OutboxTables;
+import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.CountedEvents;
@@ -136,8 +137,9 @@ public final class OutboxPublisher implements Outbox {
             String key = event.key();
             if (key != null) {
                 long hash = KeyHash.of(key);
-                shardNumbers[i] = shards.ofSlot(KeyHash.slot(hash)).number();
-                partitions[i] = KeyHash.partition(hash, stream.partitions());
+                Shard shard = shards.ofSlot(KeyHash.slot(hash));
+                shardNumbers[i] = shard.number();
+                partitions[i] = shard.map(stream).partition(hash);
             }
         }
         CountedEvents.Events counted = new CountedEvents.Events(shardNumbers, partitions, keys, values, headers);

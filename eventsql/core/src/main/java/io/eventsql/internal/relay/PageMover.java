@@ -8,6 +8,7 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.CountedEvents;
 import io.eventsql.internal.sql.ErrorKind;
+import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.OutboxTable.Row;
 import io.eventsql.internal.sql.RelayTable;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
@@ -189,7 +190,7 @@ final class PageMover {
                             all,
                             producer,
                             ++number,
-                            own.mapVersion(),
+                            MapFence.of(PartitionGroup.mapVersions(counted)),
                             attempt.incarnation,
                             PartitionGroup.toRows(counted));
             System.arraycopy(ofCounted, 0, offsets, attempt.uncounted, ofCounted.length);
@@ -217,7 +218,8 @@ final class PageMover {
                 attempt.addressed.add(new Addressed(to.shard().number(), to.partition(), event));
             } else {
                 (counted.contains(event.id()) ? countedGroups : groups)
-                        .computeIfAbsent(to, t -> new PartitionGroup(t.stream(), t.streamId(), t.partition()))
+                        .computeIfAbsent(
+                                to, t -> new PartitionGroup(t.stream(), t.streamId(), t.partition(), t.mapVersion()))
                         .add(event.key(), event.value(), event.headers());
             }
         }

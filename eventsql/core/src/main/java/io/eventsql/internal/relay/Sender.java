@@ -6,9 +6,12 @@ import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.append.AcknowledgedBatches;
 import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
+import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.ErrorKind;
+import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.TransferTable.Row;
@@ -99,13 +102,17 @@ final class Sender {
         @Override
         public boolean refresh(Set<StreamSpec> rejected) throws SQLException {
             boolean missing = false;
+            boolean grown = false;
             for (StreamSpec stream : rejected) {
+                PartitionMap before = shard.map(stream);
                 shard.forgetStream(stream.name());
                 if (shard.findStream(stream.name()).isEmpty()) {
                     missing |= missingStreams.add(stream.name());
+                } else {
+                    grown |= !shard.map(stream).equals(before);
                 }
             }
-            return missing;
+            return missing || grown;
         }
 
         @Override
@@ -199,11 +206,19 @@ final class Sender {
         return page.subList(0, end);
     }
 
-    /** Returns the events that the shard does not have yet, by partition in the lock order. */
+    /**
+     * Returns the events that the shard does not have yet, by partition in the lock order. A page is stored as a whole, and pages in
+     * the order of their numbers: so the shard has all events of a stream up to the greatest number that any of its partitions has,
+     * also those whose keys belong to another partition since.
+     */
     private UnsentEvents findUnsent(List<Row> page) throws SQLException {
         Map<String, StreamSpec> specs = lookUpStreams(page);
         UnsentEvents unsent = new UnsentEvents(page.getFirst().producer());
         Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, specs.values());
+        Map<Integer, Long> stored = new HashMap<>();
+        lastNumbers.forEach((target, number) -> stored.merge(target.streamId(), number, Math::max));
+        Map<String, PartitionMap> maps = new HashMap<>();
+        specs.forEach((name, stream) -> maps.put(name, shard.map(stream)));
         Map<Target, PartitionGroup> groups = new LinkedHashMap<>();
         Map<Target, Long> numbers = new HashMap<>();
         Map<Target, List<Integer>> erased = new HashMap<>();
@@ -212,11 +227,11 @@ final class Sender {
             if (stream == null || refusals.containsKey(event.number())) {
                 continue;
             }
-            Target target = new Target(shard.ensureStream(stream), event.partition());
-            Long last = lastNumbers.get(target);
-            if (last == null || last < event.number()) {
-                PartitionGroup group =
-                        groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()));
+            PartitionMap map = Objects.requireNonNull(maps.get(event.stream()));
+            Target target = new Target(shard.ensureStream(stream), partition(event, map));
+            if (stored.getOrDefault(target.streamId(), Long.MIN_VALUE) < event.number()) {
+                PartitionGroup group = groups.computeIfAbsent(
+                        target, t -> new PartitionGroup(stream, t.streamId(), t.partition(), map.version()));
                 group.add(event.key(), event.value(), event.headers());
                 if (event.isErased()) {
                     erased.computeIfAbsent(target, t -> new ArrayList<>()).add(group.size());
@@ -238,6 +253,12 @@ final class Sender {
             unsent.numbers.add(numbers.getOrDefault(target, 0L));
         }
         return unsent;
+    }
+
+    /** An event waits in the outbox for any time: where its key belongs is known only when it is sent. */
+    private static int partition(Row event, PartitionMap map) {
+        String key = event.key();
+        return key == null ? event.partition() : map.partition(KeyHash.of(key));
     }
 
     /** Returns the streams of a page, without those that do not exist. */
@@ -315,7 +336,7 @@ final class Sender {
                 .execute(
                         connection,
                         unsent.producer,
-                        shard.mapVersion(),
+                        MapFence.of(PartitionGroup.mapVersions(unsent.groups)),
                         incarnation,
                         PartitionGroup.toRows(unsent.groups),
                         unsent.afters,

@@ -92,7 +92,8 @@ public final class StreamCleaner {
         }
         deleteScheduled(name, scheduled);
         for (Shard shard : shards.all()) {
-            for (int each = 0; each < stream.partitions(); each++) {
+            int partitions = countPartitions(shard, stream);
+            for (int each = 0; each < partitions; each++) {
                 int partition = each;
                 retry(
                         "Partition " + partition + " of stream " + name + " could not be cleared on " + shard,
@@ -133,6 +134,17 @@ public final class StreamCleaner {
         if (!consumers.isEmpty()) {
             throw new EventSqlException("Stream " + stream.name() + " cannot be cleared while it is consumed on "
                     + shard + "; close the members of " + String.join(", ", consumers));
+        }
+    }
+
+    private static int countPartitions(Shard shard, StreamSpec stream) {
+        try {
+            return shard.countPartitions(stream);
+        } catch (SQLException e) {
+            throw new EventSqlException(
+                    "The partitions of stream " + stream.name() + " on " + shard + " could not be read: "
+                            + e.getMessage(),
+                    e);
         }
     }
 

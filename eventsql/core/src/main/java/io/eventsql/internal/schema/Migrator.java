@@ -65,7 +65,10 @@ public final class Migrator {
             new SqlFile(21, "shard/V21__key_versions.sql"),
             new SqlFile(22, "outbox/V22__scheduled_events.sql"),
             new SqlFile(23, "shard/V23__fetch_streams.sql"),
-            new SqlFile(24, "shard/V24__block_compaction.sql"));
+            new SqlFile(24, "shard/V24__block_compaction.sql"),
+            new SqlFile(25, "shard/V25__growth.sql"),
+            new SqlFile(26, "shard/V26__replicas.sql"),
+            new SqlFile(27, "shard/V27__sinks.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

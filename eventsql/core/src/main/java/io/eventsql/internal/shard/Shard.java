@@ -40,6 +40,8 @@ public final class Shard {
     private final int mapVersion;
     private final Tables tables;
     private final Map<String, Integer> streamIds = new ConcurrentHashMap<>();
+    /** As last read; a stream that was not read yet is believed not to have grown, which an append finds out. */
+    private final Map<String, PartitionMap> maps = new ConcurrentHashMap<>();
     /** A stream that no shard has was deleted: it is not created again on its own. */
     private volatile Predicate<String> existsElsewhere = name -> true;
 
@@ -293,19 +295,59 @@ public final class Shard {
         existsElsewhere = test;
     }
 
-    /** Forgets the ids of all streams. */
+    /** Forgets the ids and the maps of all streams. */
     void forgetStreams() {
         streamIds.clear();
+        maps.clear();
     }
 
-    /** Forgets the cached id of a stream, because the database rejected it. */
+    /** Forgets the cached id and map of a stream, because the database rejected them. */
     public void forgetStream(String stream) {
         streamIds.remove(stream);
+        maps.remove(stream);
     }
 
-    /** Returns the stream as stored on this shard. */
+    /** Returns the number of partitions that a stream has on this shard now: growth adds some. */
+    public int countPartitions(StreamSpec stream) throws SQLException {
+        OptionalInt id = readStreamId(stream);
+        return id.isEmpty()
+                ? stream.partitions()
+                : require().read(connection -> tables.partitions().count(connection, id.getAsInt()));
+    }
+
+    /** Returns the stream as stored on this shard, and remembers its map. */
     public Optional<StreamTable.Row> findStream(String stream) throws SQLException {
-        return require().read(connection -> tables.streams().find(connection, stream));
+        Optional<StreamTable.Row> row =
+                require().read(connection -> tables.streams().find(connection, stream));
+        row.ifPresent(this::remember);
+        return row;
+    }
+
+    private void remember(StreamTable.Row row) {
+        maps.merge(row.spec().name(), mapOf(row), (known, read) -> known.equals(read) ? known : read);
+    }
+
+    /** Returns where the keys of a stream belong, as stored on this shard. */
+    public PartitionMap mapOf(StreamTable.Row row) {
+        StreamTable.StoredMap stored = row.map();
+        return stored == null
+                ? PartitionMap.first(mapVersion, row.spec().partitions())
+                : PartitionMap.of(stored.version(), stored.partitions(), stored.slots());
+    }
+
+    /**
+     * Returns where the keys of a stream belong on this shard, as far as this process knows: always the same object until the map
+     * has changed. An append by an outdated map is rejected with {@link SqlErrors#MAP_VERSION}; {@link #findStream} then reads
+     * the current one.
+     */
+    public PartitionMap map(StreamSpec stream) {
+        PartitionMap known = maps.get(stream.name());
+        if (known == null) {
+            known = maps.computeIfAbsent(stream.name(), name -> PartitionMap.first(mapVersion, stream.partitions()));
+        }
+        return known.hasGrown() || known.partitions() == stream.partitions()
+                ? known
+                : PartitionMap.first(mapVersion, stream.partitions()); // of a stream that was created anew
     }
 
     /**

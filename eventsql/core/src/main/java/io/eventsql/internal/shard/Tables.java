@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.DeleteStatements;
 import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.ExpectedAppendStatement;
 import io.eventsql.internal.sql.FetchStatement;
+import io.eventsql.internal.sql.GrowthFunctions;
 import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.KeyFunctions;
 import io.eventsql.internal.sql.LatestFunction;
@@ -18,6 +19,7 @@ import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.PartitionTable;
+import io.eventsql.internal.sql.ReplicaTable;
 import io.eventsql.internal.sql.RetentionFunctions;
 import io.eventsql.internal.sql.SegmentTable;
 import io.eventsql.internal.sql.SqlSchema;
@@ -34,6 +36,7 @@ public record Tables(
         StreamsFetchStatement streamsFetch,
         StreamTable streams,
         PartitionTable partitions,
+        GrowthFunctions growth,
         SegmentTable segments,
         RetentionFunctions retention,
         CompactionFunctions compaction,
@@ -48,6 +51,7 @@ public record Tables(
         LatestFunction latest,
         KeyFunctions keys,
         Notifications notifications,
+        ReplicaTable replicas,
         OutboxTables outbox) {
 
     public static Tables in(SqlSchema schema) {
@@ -60,6 +64,7 @@ public record Tables(
                 new StreamsFetchStatement(schema),
                 new StreamTable(schema),
                 new PartitionTable(schema),
+                new GrowthFunctions(schema),
                 new SegmentTable(schema),
                 new RetentionFunctions(schema),
                 new CompactionFunctions(schema),
@@ -74,6 +79,7 @@ public record Tables(
                 new LatestFunction(schema),
                 new KeyFunctions(schema),
                 new Notifications(schema),
+                new ReplicaTable(schema),
                 OutboxTables.in(schema));
     }
 }

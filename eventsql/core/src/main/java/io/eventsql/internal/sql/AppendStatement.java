@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Types;
 import java.util.Arrays;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -25,6 +26,7 @@ public final class AppendStatement {
     private static final int[] NO_INTS = {};
     private static final String[] NO_TEXTS = {};
 
+    private final SqlSchema schema;
     private final String append;
     private final AppendFunctions functions;
 
@@ -33,6 +35,7 @@ public final class AppendStatement {
     }
 
     AppendStatement(SqlSchema schema, AppendFunctions functions) {
+        this.schema = schema;
         this.append = schema.sql(APPEND);
         this.functions = functions;
     }
@@ -96,15 +99,15 @@ public final class AppendStatement {
      * @throws SQLException see {@link SqlErrors}; {@link WarnedException} if the batch is in doubt, only in autocommit mode
      */
     public long[] execute(
-            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
+            Connection connection, UUID producer, long number, MapFence maps, @Nullable String incarnation, Rows rows)
             throws SQLException {
         return append(
                 functions,
                 connection,
                 incarnation,
                 rows.streamIds(),
-                () -> appendToStream(connection, producer, number, mapVersion, incarnation, rows),
-                () -> appendToStreams(connection, producer, number, mapVersion, incarnation, rows));
+                () -> appendToStream(connection, producer, number, maps, incarnation, rows),
+                () -> appendToStreams(connection, producer, number, maps, incarnation, rows));
     }
 
     /** The call of an append function; returns the base offset of each partition. */
@@ -147,13 +150,13 @@ public final class AppendStatement {
     }
 
     private long[] appendToStream(
-            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
+            Connection connection, UUID producer, long number, MapFence maps, @Nullable String incarnation, Rows rows)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         boolean onePartition = rows.partitions().length == 1;
         String sql = "SELECT " + functions.name(rows.streamIds()[0]) + ARGUMENTS_TO_STREAM;
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            setBatch(connection, statement, producer, number, mapVersion, incarnation);
+            setBatch(connection, statement, producer, number, maps, incarnation);
             statement.setString(6, rows.streams()[0]);
             statement.setArray(7, pg.createArrayOf("int4", rows.partitions()));
             statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
@@ -177,12 +180,14 @@ public final class AppendStatement {
     }
 
     private long[] appendToStreams(
-            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
+            Connection connection, UUID producer, long number, MapFence maps, @Nullable String incarnation, Rows rows)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
-        try (PreparedStatement statement = connection.prepareStatement(append)) {
-            setBatch(connection, statement, producer, number, mapVersion, incarnation);
-            setRows(5, pg, statement, rows);
+        int before = maps.parameters();
+        try (PreparedStatement statement = connection.prepareStatement(maps.precede(schema, append))) {
+            maps.set(connection, statement, producer, number, rows.streamIds(), rows.partitions());
+            setBatch(before, connection, statement, producer, number, maps, incarnation);
+            setRows(before + 5, pg, statement, rows);
             return execute(connection, statement);
         }
     }
@@ -211,10 +216,10 @@ public final class AppendStatement {
             PreparedStatement statement,
             UUID producer,
             long number,
-            int mapVersion,
+            MapFence maps,
             @Nullable String incarnation)
             throws SQLException {
-        setBatch(0, connection, statement, producer, number, mapVersion, incarnation);
+        setBatch(0, connection, statement, producer, number, maps, incarnation);
     }
 
     /** @param before the number of parameters before them */
@@ -224,14 +229,14 @@ public final class AppendStatement {
             PreparedStatement statement,
             UUID producer,
             long number,
-            int mapVersion,
+            MapFence maps,
             @Nullable String incarnation)
             throws SQLException {
         statement.setObject(before + 1, producer);
         statement.setLong(before + 2, number);
-        statement.setInt(before + 3, mapVersion);
+        statement.setObject(before + 3, maps.version(), Types.INTEGER);
         statement.setString(before + 4, incarnation);
-        statement.setInt(before + 5, timeLimitMs(connection));
+        statement.setInt(before + 5, NetworkTimeout.timeLimitMs(connection));
     }
 
     /** Executes the call of an append function, and returns the base offset of each partition. */
@@ -243,14 +248,6 @@ public final class AppendStatement {
             }
             return firstOffsets(result);
         }
-    }
-
-    /**
-     * Returns the time after which the function begins nothing more: half of the connection's network timeout. What it
-     * has begun ends within the other half.
-     */
-    static int timeLimitMs(Connection connection) throws SQLException {
-        return connection.getNetworkTimeout() / 2;
     }
 
     /** Returns the base offsets, which are the only column of the result's current row. */

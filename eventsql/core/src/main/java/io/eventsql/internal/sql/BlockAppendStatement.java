@@ -22,10 +22,12 @@ public final class BlockAppendStatement {
     // Indexes and locks: as APPEND. The function's name comes before it.
     private static final String ARGUMENTS_TO_STREAM = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
+    private final SqlSchema schema;
     private final String append;
     private final AppendFunctions functions;
 
     public BlockAppendStatement(SqlSchema schema) {
+        this.schema = schema;
         append = schema.sql(APPEND);
         functions =
                 new AppendFunctions(schema, AppendFunctions.OF_BLOCKS, AppendFunctions.STREAMS_MAX, System::nanoTime);
@@ -157,7 +159,7 @@ public final class BlockAppendStatement {
             Connection connection,
             UUID producer,
             long number,
-            int mapVersion,
+            MapFence maps,
             @Nullable String incarnation,
             Blocks batch)
             throws SQLException {
@@ -166,22 +168,22 @@ public final class BlockAppendStatement {
                 connection,
                 incarnation,
                 batch.streamIds(),
-                () -> appendToStream(connection, producer, number, mapVersion, incarnation, batch),
-                () -> appendToStreams(connection, producer, number, mapVersion, incarnation, batch));
+                () -> appendToStream(connection, producer, number, maps, incarnation, batch),
+                () -> appendToStreams(connection, producer, number, maps, incarnation, batch));
     }
 
     private long[] appendToStream(
             Connection connection,
             UUID producer,
             long number,
-            int mapVersion,
+            MapFence maps,
             @Nullable String incarnation,
             Blocks batch)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         String sql = "SELECT " + functions.name(batch.streamIds()[0]) + ARGUMENTS_TO_STREAM;
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            AppendStatement.setBatch(connection, statement, producer, number, mapVersion, incarnation);
+            AppendStatement.setBatch(connection, statement, producer, number, maps, incarnation);
             statement.setString(6, batch.streams()[0]);
             statement.setArray(7, pg.createArrayOf("int4", batch.partitions()));
             statement.setArray(8, pg.createArrayOf("int4", batch.counts()));
@@ -197,21 +199,23 @@ public final class BlockAppendStatement {
             Connection connection,
             UUID producer,
             long number,
-            int mapVersion,
+            MapFence maps,
             @Nullable String incarnation,
             Blocks batch)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
-        try (PreparedStatement statement = connection.prepareStatement(append)) {
-            AppendStatement.setBatch(connection, statement, producer, number, mapVersion, incarnation);
-            statement.setArray(6, pg.createArrayOf("text", batch.streams()));
-            statement.setArray(7, pg.createArrayOf("int4", batch.streamIds()));
-            statement.setArray(8, pg.createArrayOf("int4", batch.partitions()));
-            statement.setArray(9, pg.createArrayOf("int4", batch.counts()));
-            statement.setArray(10, pg.createArrayOf("int4", batch.groups()));
-            statement.setArray(11, pg.createArrayOf("int4", batch.ends()));
-            statement.setArray(12, pg.createArrayOf("int4", batch.events()));
-            statement.setArray(13, pg.createArrayOf("bytea", batch.blocks()));
+        int before = maps.parameters();
+        try (PreparedStatement statement = connection.prepareStatement(maps.precede(schema, append))) {
+            maps.set(connection, statement, producer, number, batch.streamIds(), batch.partitions());
+            AppendStatement.setBatch(before, connection, statement, producer, number, maps, incarnation);
+            statement.setArray(before + 6, pg.createArrayOf("text", batch.streams()));
+            statement.setArray(before + 7, pg.createArrayOf("int4", batch.streamIds()));
+            statement.setArray(before + 8, pg.createArrayOf("int4", batch.partitions()));
+            statement.setArray(before + 9, pg.createArrayOf("int4", batch.counts()));
+            statement.setArray(before + 10, pg.createArrayOf("int4", batch.groups()));
+            statement.setArray(before + 11, pg.createArrayOf("int4", batch.ends()));
+            statement.setArray(before + 12, pg.createArrayOf("int4", batch.events()));
+            statement.setArray(before + 13, pg.createArrayOf("bytea", batch.blocks()));
             return AppendStatement.execute(connection, statement);
         }
     }

@@ -19,7 +19,7 @@ public final class ConsumerStatusFunctions {
     // Columns of consumers_v1.
     private static final String PARTITIONS = """
             SELECT stream, consumer, members, state_since, parked_error, parked_at,
-                   partition, state, error, log_start, head, next_offset, lag_ms, committed_at, epoch, member, expires_at,
+                   partition, state, coalesce(error, eventsql.waits_for_v1(stream, consumer, partition)), log_start, head, next_offset, lag_ms, committed_at, epoch, member, expires_at,
                    parked_keys, parked_events
             FROM eventsql.consumers_v1(?, ?, ?)""";
 

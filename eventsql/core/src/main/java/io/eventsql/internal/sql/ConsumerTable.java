@@ -76,6 +76,13 @@ public final class ConsumerTable {
             WHERE p.consumer_id = ? AND p.state = 'stopped'
             ORDER BY p.partition""";
 
+    // Index: consumer_name_unique. Takes no row lock.
+    private static final String IDS = "SELECT consumer_id FROM eventsql.consumer WHERE stream_id = ?";
+
+    // Index: the primary key. Takes no row lock.
+    private static final String PARTITIONS =
+            "SELECT partition FROM eventsql.consumer_partition WHERE consumer_id = ? ORDER BY partition";
+
     private final SqlSchema schema;
 
     public ConsumerTable(SqlSchema schema) {
@@ -104,6 +111,16 @@ public final class ConsumerTable {
             dsl.execute(schema.sql(INSERT_OFFSET), id, partition, offset(connection, stream, partition, start));
         }
         return id;
+    }
+
+    /** Returns the ids of all consumers of a stream. */
+    public List<Integer> ids(Connection connection, int streamId) {
+        return Jooq.using(connection).fetch(schema.sql(IDS), streamId).map(r -> r.get(0, Integer.class));
+    }
+
+    /** Returns the partitions of the consumer on this shard. */
+    public List<Integer> partitions(Connection connection, int consumerId) {
+        return Jooq.using(connection).fetch(schema.sql(PARTITIONS), consumerId).map(r -> r.get(0, Integer.class));
     }
 
     /** Returns the current time by the database's clock. */

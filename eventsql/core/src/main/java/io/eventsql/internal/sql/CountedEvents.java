@@ -133,7 +133,7 @@ public final class CountedEvents {
             List<Target> all,
             UUID producer,
             long number,
-            int mapVersion,
+            MapFence maps,
             String incarnation,
             AppendStatement.Rows rows)
             throws SQLException {
@@ -147,7 +147,7 @@ public final class CountedEvents {
                     2,
                     pg.createArrayOf(
                             "int4", all.stream().mapToInt(Target::partition).toArray()));
-            AppendStatement.setBatch(2, connection, statement, producer, number, mapVersion, incarnation);
+            AppendStatement.setBatch(2, connection, statement, producer, number, maps, incarnation);
             AppendStatement.setRows(7, pg, statement, rows);
             return AppendStatement.execute(connection, statement);
         }

@@ -14,13 +14,15 @@ import org.postgresql.PGConnection;
  */
 public final class ExpectedAppendStatement {
     // Indexes and locks: those of an append (AppendStatement), then the rows of the keys in key_version.
-    private static final String APPEND = """
-            SELECT bases, conflicts
-            FROM eventsql.append_expected_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""";
+    private static final String APPEND =
+            "SELECT eventsql.append_expected_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
+
+    private final SqlSchema schema;
     private final String append;
 
     public ExpectedAppendStatement(SqlSchema schema) {
+        this.schema = schema;
         this.append = schema.sql(APPEND);
     }
 
@@ -53,21 +55,25 @@ public final class ExpectedAppendStatement {
             Connection connection,
             UUID producer,
             long number,
-            int mapVersion,
+            MapFence maps,
             @Nullable String incarnation,
             AppendStatement.Rows rows,
             Steps steps)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
-        try (PreparedStatement statement = connection.prepareStatement(append)) {
-            AppendStatement.setBatch(connection, statement, producer, number, mapVersion, incarnation);
-            AppendStatement.setRows(5, pg, statement, rows);
-            statement.setArray(15, pg.createArrayOf("int4", steps.ofEvents()));
-            statement.setArray(16, pg.createArrayOf("int4", steps.keys()));
-            statement.setArray(17, pg.createArrayOf("int8", steps.expected()));
-            statement.setArray(18, pg.createArrayOf("int4", steps.counts()));
-            statement.setArray(19, pg.createArrayOf("int4", steps.keyGroups()));
-            statement.setArray(20, pg.createArrayOf("text", steps.keyNames()));
+        int before = maps.parameters();
+        // OFFSET 0: otherwise each of its columns would be a call of its own.
+        String sql = "SELECT (r).bases, (r).conflicts FROM (" + maps.precede(schema, append) + " OFFSET 0) AS result (r)";
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            maps.set(connection, statement, producer, number, rows.streamIds(), rows.partitions());
+            AppendStatement.setBatch(before, connection, statement, producer, number, maps, incarnation);
+            AppendStatement.setRows(before + 5, pg, statement, rows);
+            statement.setArray(before + 15, pg.createArrayOf("int4", steps.ofEvents()));
+            statement.setArray(before + 16, pg.createArrayOf("int4", steps.keys()));
+            statement.setArray(before + 17, pg.createArrayOf("int8", steps.expected()));
+            statement.setArray(before + 18, pg.createArrayOf("int4", steps.counts()));
+            statement.setArray(before + 19, pg.createArrayOf("int4", steps.keyGroups()));
+            statement.setArray(before + 20, pg.createArrayOf("text", steps.keyNames()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 if (connection.getAutoCommit()) { // otherwise the commit is still to come

@@ -138,6 +138,19 @@ public record FetchedPage(
         return gaps;
     }
 
+    /** Returns the part of a page without gaps that is below an offset, as if the log ended there. */
+    public FetchedPage before(long end) {
+        if (nextOffset <= end) {
+            return this;
+        }
+        int kept = (int) Math.max(0, end - firstOffset);
+        if (kept == 0) {
+            return new FetchedPage(firstOffset, firstOffset, false, List.of(), 0, Map.of());
+        }
+        return new FetchedPage(
+                firstOffset, end, true, events.subList(0, kept), bytes / events.size() * kept, undecodable, compacted);
+    }
+
     /** Returns whether there was nothing to read. */
     public boolean isEmpty() {
         return nextOffset == firstOffset;

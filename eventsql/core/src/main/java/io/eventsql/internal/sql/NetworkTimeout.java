@@ -24,6 +24,14 @@ public final class NetworkTimeout implements AutoCloseable {
         return former;
     }
 
+    /**
+     * Returns the time after which a function that appends begins nothing more: half of the connection's network timeout. What it
+     * has begun ends within the other half.
+     */
+    static int timeLimitMs(Connection connection) throws SQLException {
+        return connection.getNetworkTimeout() / 2;
+    }
+
     /** Restores the former network timeout, unless the connection is broken and therefore not used any more. */
     @Override
     public void close() throws SQLException {

@@ -58,9 +58,12 @@ public final class ParkedEventTable {
               AND (e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
                   SELECT FROM eventsql.parked_key k
                   WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key_hash = e.key_hash
-                    AND k.redrive))
+                    AND k.redrive) AND NOT eventsql.is_parked_before_v1(e.consumer_id, e.partition, e.key_hash))
             ORDER BY e.event_offset
             LIMIT ?""";
+
+    // Indexes: the primary keys and parked_event_of_key. Locks the rows of parked_key that are missing.
+    private static final String FIND_INHERITED_KEYS = "SELECT * FROM eventsql.inherited_keys_v1(?, ?::int[])";
 
     // Index: the primary key, in its order. Takes no row lock.
     private static final String LIST = """
@@ -87,6 +90,7 @@ public final class ParkedEventTable {
                 SELECT FROM eventsql.parked_event e
                 WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key_hash = k.key_hash
                   AND e.dead_letter_offset IS NULL)
+              AND NOT eventsql.is_parked_before_v1(k.consumer_id, k.partition, k.key_hash)
             RETURNING k.key""";
 
     // Index: the primary key. Locks the updated row.
@@ -259,9 +263,23 @@ public final class ParkedEventTable {
 
     /** Returns the parked keys of some partitions, with those of parked events whose key is not recorded. */
     public Map<Integer, Set<String>> parkedKeys(Connection connection, int consumerId, Collection<Integer> partitions) {
+        return keys(connection, FIND_PARKED_KEYS, consumerId, partitions);
+    }
+
+    /**
+     * Returns the keys that are parked where the keys of some partitions came from when the stream has grown, and not in these
+     * partitions.
+     */
+    public Map<Integer, Set<String>> inheritedKeys(
+            Connection connection, int consumerId, Collection<Integer> partitions) {
+        return keys(connection, FIND_INHERITED_KEYS, consumerId, partitions);
+    }
+
+    private Map<Integer, Set<String>> keys(
+            Connection connection, String query, int consumerId, Collection<Integer> partitions) {
         Map<Integer, Set<String>> keys = new HashMap<>();
-        for (Record row : Jooq.using(connection)
-                .fetch(schema.sql(FIND_PARKED_KEYS), consumerId, partitions.toArray(Integer[]::new))) {
+        for (Record row :
+                Jooq.using(connection).fetch(schema.sql(query), consumerId, partitions.toArray(Integer[]::new))) {
             keys.computeIfAbsent(row.get(0, Integer.class), p -> new HashSet<>())
                     .add(row.get(1, String.class));
         }

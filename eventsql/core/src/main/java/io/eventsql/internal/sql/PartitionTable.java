@@ -6,6 +6,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
@@ -37,14 +38,24 @@ public final class PartitionTable {
                 WHERE o.producer_id = ? AND o.stream_id = s.stream_id AND o.partition = a.partition
                 ORDER BY o.batch_number DESC LIMIT 1) b ON true""";
 
+    // Index: the primary key of stream_partition. Takes no row lock.
+    private static final String COUNT = "SELECT count(*)::int FROM eventsql.stream_partition WHERE stream_id = ?";
+
+    private final SqlSchema schema;
     private final String heads;
     private final String lastBatches;
     private final String deleteDeadProducers;
 
     public PartitionTable(SqlSchema schema) {
+        this.schema = schema;
         heads = schema.sql(HEADS);
         lastBatches = schema.sql(LAST_BATCHES);
         deleteDeadProducers = schema.sql(DELETE_DEAD_PRODUCERS);
+    }
+
+    /** Returns the number of partitions of a stream; they are numbered from 0. */
+    public int count(Connection connection, int streamId) {
+        return Objects.requireNonNull((Integer) Jooq.using(connection).fetchValue(schema.sql(COUNT), streamId));
     }
 
     /**

@@ -36,6 +36,7 @@ public final class SqlErrors {
     public static final String OTHER_STORAGE = "ES021";
     public static final String KEY_RESERVED = "ES022";
     public static final String NO_KEY_TRACKING = "ES023";
+    public static final String PARTITION_IN_USE = "ES025";
     public static final String MAY_BE_MOVED = "ES030";
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */
@@ -97,11 +98,12 @@ public final class SqlErrors {
     /**
      * Returns whether the error can only have been raised by writing the rows of the events: a data error (22), a
      * constraint or a missing segment (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54); or by a key
-     * that a transaction publishes for. Then no attempt under the batch's number was stored.
+     * that a transaction publishes for, or another map of the stream, both of which are compared after the batch's number. Then no
+     * attempt under the batch's number was stored.
      */
     public static boolean isRaisedByRows(SQLException e) {
         return switch (errorClass(e)) {
-            case "ES" -> isKeyReserved(e);
+            case "ES" -> isKeyReserved(e) || isOtherMap(e);
             case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT || isMissingSegment(e);
             default -> false;
         };
@@ -142,6 +144,11 @@ public final class SqlErrors {
         return state(e).equals(KEY_RESERVED);
     }
 
+    /** Returns whether a stream has another map on the shard than the append was routed by: it is not stored. */
+    public static boolean isOtherMap(SQLException e) {
+        return state(e).equals(MAP_VERSION);
+    }
+
     /** Returns whether a transaction was rolled back because others hold the locks that it needs. */
     public static boolean isLockConflict(SQLException e) {
         return state(e).equals(LOCK_NOT_AVAILABLE) || state(e).equals(DEADLOCK);
@@ -172,6 +179,11 @@ public final class SqlErrors {
             case "", "01", "57" -> !raisedInFunction;
             default -> false;
         };
+    }
+
+    /** Returns whether a standby has canceled a read, because it conflicts with changes that it replays. */
+    public static boolean isRecoveryConflict(SQLException e) {
+        return state(e).equals(SERIALIZATION_FAILURE) || state(e).equals(DEADLOCK);
     }
 
     /** Returns whether the database has another incarnation than the caller knows: nothing was stored. */

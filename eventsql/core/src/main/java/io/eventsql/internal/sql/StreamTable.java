@@ -17,22 +17,32 @@ import org.jspecify.annotations.Nullable;
  * {@code stream} and {@code stream_partition}: the streams of a shard, and the row of each partition that appends lock.
  */
 public final class StreamTable {
-    // Index: stream_name_unique. Takes no row lock.
+    // Indexes: stream_name_unique, the primary key of stream_map. Takes no row lock.
     private static final String FIND = """
-            SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
+            SELECT s.stream_id, name, s.partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
-                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking
-            FROM eventsql.stream
+                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking,
+                   m.map_version, m.partitions AS map_partitions, m.slots
+            FROM eventsql.stream s
+            LEFT JOIN LATERAL (
+                SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
+                WHERE g.stream_id = s.stream_id
+                ORDER BY g.map_version DESC LIMIT 1) m ON true
             WHERE name = ?""";
 
     // Index: stream_name_unique, or a scan of the whole table. Takes no row lock.
     private static final String FIND_ALL = """
-            SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
+            SELECT s.stream_id, name, s.partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
-                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking
-            FROM eventsql.stream
+                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking,
+                   m.map_version, m.partitions AS map_partitions, m.slots
+            FROM eventsql.stream s
+            LEFT JOIN LATERAL (
+                SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
+                WHERE g.stream_id = s.stream_id
+                ORDER BY g.map_version DESC LIMIT 1) m ON true
             ORDER BY name""";
 
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
@@ -47,11 +57,14 @@ public final class StreamTable {
                 ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms',
                 ?, ?::bigint * interval '1 ms')""";
 
-    // Index: stream_name_unique. Reads the catalog: pg_class_relname_nsp_index. Takes no row lock.
+    // Indexes: stream_name_unique, the primary key of stream_partition. Reads the catalog: pg_class_relname_nsp_index.
+    // Takes no row
+    // lock.
     private static final String HAS_ALL_PARTITIONS = """
             SELECT NOT EXISTS (
-                SELECT FROM eventsql.stream s, generate_series(0, s.partitions - 1) AS p
-                WHERE s.name = ? AND to_regclass('eventsql.' || quote_ident(s.table_name || '__p' || p)) IS NULL)""";
+                SELECT FROM eventsql.stream s JOIN eventsql.stream_partition p USING (stream_id)
+                WHERE s.name = ?
+                  AND to_regclass('eventsql.' || quote_ident(s.table_name || '__p' || p.partition)) IS NULL)""";
 
     // Locks the stream's table in SHARE UPDATE EXCLUSIVE mode. Takes an advisory lock for the stream.
     private static final String CREATE_PARTITIONS = "SELECT eventsql.create_partitions_v1(?, ?)";
@@ -66,8 +79,18 @@ public final class StreamTable {
      * A stream as stored on one shard.
      *
      * @param id its id on that shard
+     * @param map where the events of keys belong on that shard; {@code null}: the stream has not grown there
      */
-    public record Row(int id, StreamSpec spec) {}
+    public record Row(int id, StreamSpec spec, @Nullable StoredMap map) {}
+
+    /**
+     * The map of a stream that has grown on a shard.
+     *
+     * @param partitions the number of partitions that the map uses
+     * @param slots the partition of each slot
+     */
+    @SuppressWarnings("ArrayRecordComponent") // comes from the driver as it is
+    public record StoredMap(int version, int partitions, Short[] slots) {}
 
     /** Returns the stream of that name. */
     public Optional<Row> find(Connection connection, String name) {
@@ -166,7 +189,15 @@ public final class StreamTable {
                                 ? new Compaction(Duration.ofMillis(r.get("tombstone_delay_ms", Long.class)))
                                 : null,
                         storage(r.get("storage", String.class)),
-                        keyTracking(r.get("key_tracking", String.class))));
+                        keyTracking(r.get("key_tracking", String.class))),
+                map(r));
+    }
+
+    private static @Nullable StoredMap map(org.jooq.Record r) {
+        Integer version = r.get("map_version", Integer.class);
+        return version == null
+                ? null
+                : new StoredMap(version, r.get("map_partitions", Integer.class), r.get("slots", Short[].class));
     }
 
     /** Returns the storage that the column of that name means. */

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.function.Function;
 import java.util.function.ToIntFunction;
 import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /** The statements that read events of several streams in one round trip: as {@link FetchStatement} does of one stream. */
@@ -45,18 +46,23 @@ public final class StreamsFetchStatement {
     /**
      * Reads a page for each request, in their order. A page is empty if there are no events from its first offset on.
      *
-     * @param incarnation that of the database when the streams' ids were read
+     * @param incarnation that of the database when the streams' ids were read; {@code null}: not compared
      * @param storage the storage of all streams
      */
     public List<FetchedPage> execute(
-            Connection connection, String incarnation, Storage storage, int shard, List<StreamRequest> requests)
+            Connection connection,
+            @Nullable String incarnation,
+            Storage storage,
+            int shard,
+            List<StreamRequest> requests)
             throws SQLException {
         return storage == Storage.BLOCKS
                 ? blocks(connection, incarnation, shard, requests)
                 : rows(connection, incarnation, shard, requests);
     }
 
-    private List<FetchedPage> rows(Connection connection, String incarnation, int shard, List<StreamRequest> requests)
+    private List<FetchedPage> rows(
+            Connection connection, @Nullable String incarnation, int shard, List<StreamRequest> requests)
             throws SQLException {
         FetchStatement.PublishedAt publishedAt = new FetchStatement.PublishedAt();
         List<FetchStatement.Rows> pages = requests.stream()
@@ -73,7 +79,8 @@ public final class StreamsFetchStatement {
         return pages.stream().map(FetchStatement.Rows::page).toList();
     }
 
-    private List<FetchedPage> blocks(Connection connection, String incarnation, int shard, List<StreamRequest> requests)
+    private List<FetchedPage> blocks(
+            Connection connection, @Nullable String incarnation, int shard, List<StreamRequest> requests)
             throws SQLException {
         List<BlockFetchStatement.Page> pages = requests.stream()
                 .map(one -> new BlockFetchStatement.Page(one.stream(), shard, one.request(), one.maxEvents()))
@@ -89,7 +96,8 @@ public final class StreamsFetchStatement {
         return pages.stream().map(BlockFetchStatement.Page::fetched).toList();
     }
 
-    private static void setParameters(PreparedStatement statement, String incarnation, List<StreamRequest> requests)
+    private static void setParameters(
+            PreparedStatement statement, @Nullable String incarnation, List<StreamRequest> requests)
             throws SQLException {
         PGConnection pg = statement.getConnection().unwrap(PGConnection.class);
         statement.setString(1, incarnation);

@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Types;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -27,10 +28,15 @@ public final class TransferredAppend {
             SELECT stream_id, partition, number
             FROM eventsql.register_outbox_v1(?, ?, ?, ?)""";
 
+    /** No batch has it: the numbers of the partitions differ, and the last ones stored are compared in any case. */
+    private static final long NO_NUMBER = -1;
+
+    private final SqlSchema schema;
     private final String append;
     private final String register;
 
     public TransferredAppend(SqlSchema schema) {
+        this.schema = schema;
         append = schema.sql(APPEND);
         register = schema.sql(REGISTER);
     }
@@ -73,12 +79,13 @@ public final class TransferredAppend {
      * @param numbers for each partition the number of its last event sent now
      * @param erased the positions among all events, from 1, of those whose values were erased on their way
      * @return the base offset of each partition; when it returns, the events are committed
-     * @throws SQLException {@link SqlErrors#NOT_NEXT} if the last number of a partition is another one
+     * @throws SQLException {@link SqlErrors#NOT_NEXT} if the last number of a partition is another one; {@link
+     *     SqlErrors#MAP_VERSION} if the events were routed by another map of their stream
      */
     public long[] execute(
             Connection connection,
             UUID producer,
-            int mapVersion,
+            MapFence maps,
             @Nullable String incarnation,
             AppendStatement.Rows rows,
             List<@Nullable Long> previousNumbers,
@@ -86,21 +93,23 @@ public final class TransferredAppend {
             List<Integer> erased)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
-        try (PreparedStatement statement = connection.prepareStatement(append)) {
-            statement.setObject(1, producer);
-            statement.setInt(2, mapVersion);
-            statement.setString(3, incarnation);
-            statement.setInt(4, AppendStatement.timeLimitMs(connection));
-            statement.setArray(5, pg.createArrayOf("text", rows.streams()));
-            statement.setArray(6, pg.createArrayOf("int4", rows.streamIds()));
-            statement.setArray(7, pg.createArrayOf("int4", rows.partitions()));
-            statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(9, pg.createArrayOf("int8", previousNumbers.toArray()));
-            statement.setArray(10, pg.createArrayOf("int8", numbers.toArray()));
-            statement.setArray(11, pg.createArrayOf("text", rows.keys()));
-            statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(13, pg.createArrayOf("text", rows.headers()));
-            statement.setArray(14, pg.createArrayOf("int4", erased.toArray()));
+        int before = maps.parameters();
+        try (PreparedStatement statement = connection.prepareStatement(maps.precede(schema, append))) {
+            maps.set(connection, statement, producer, NO_NUMBER, rows.streamIds(), rows.partitions());
+            statement.setObject(before + 1, producer);
+            statement.setObject(before + 2, maps.version(), Types.INTEGER);
+            statement.setString(before + 3, incarnation);
+            statement.setInt(before + 4, NetworkTimeout.timeLimitMs(connection));
+            statement.setArray(before + 5, pg.createArrayOf("text", rows.streams()));
+            statement.setArray(before + 6, pg.createArrayOf("int4", rows.streamIds()));
+            statement.setArray(before + 7, pg.createArrayOf("int4", rows.partitions()));
+            statement.setArray(before + 8, pg.createArrayOf("int4", rows.counts()));
+            statement.setArray(before + 9, pg.createArrayOf("int8", previousNumbers.toArray()));
+            statement.setArray(before + 10, pg.createArrayOf("int8", numbers.toArray()));
+            statement.setArray(before + 11, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(before + 12, pg.createArrayOf("bytea", rows.values()));
+            statement.setArray(before + 13, pg.createArrayOf("text", rows.headers()));
+            statement.setArray(before + 14, pg.createArrayOf("int4", erased.toArray()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 SqlErrors.requireNoDoubt(statement.getWarnings());

@@ -121,11 +121,11 @@ class CommitPaceTest {
     }
 
     @Test
-    void remainingNanos_thousandCallsPerSecond_isThreeMillisecondsFromTheLastBegin() {
-        begin(3, 3, 3 * MS);
-        assertThat(delay()).isBetween(28 * MS / 10, 31 * MS / 10);
-        now += 2 * MS;
-        assertThat(delay()).isBetween(8 * MS / 10, 11 * MS / 10);
+    void remainingNanos_thousandCallsPerSecond_isHalfOfTheMaximumFromTheLastBegin() {
+        begin(2, 2, 2 * MS);
+        assertThat(delay()).isBetween(24 * MS / 10, 26 * MS / 10);
+        now += MS;
+        assertThat(delay()).isBetween(14 * MS / 10, 16 * MS / 10);
         now += 2 * MS;
         assertThat(delay()).isNotPositive();
     }

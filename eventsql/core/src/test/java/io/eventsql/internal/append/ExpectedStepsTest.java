@@ -6,6 +6,7 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.sql.ExpectedAppendStatement.Steps;
 import java.util.List;
 import java.util.Map;
@@ -17,13 +18,14 @@ import org.junit.jupiter.api.Test;
 class ExpectedStepsTest {
     private static final StreamSpec STREAM = StreamSpec.of("accounts").withPartitions(2);
 
-    private final PartitionGroup first = new PartitionGroup(STREAM, 1, 0);
-    private final PartitionGroup second = new PartitionGroup(STREAM, 1, 1);
+    private final PartitionGroup first = new PartitionGroup(STREAM, 1, 0, 1);
+    private final PartitionGroup second = new PartitionGroup(STREAM, 1, 1, 1);
 
     private static PublishCall call(PartitionGroup group, @Nullable Long expected, @Nullable String... keys) {
         List<Valid> events =
                 Stream.of(keys).map(key -> new Valid(key, new byte[0], null, 0)).toList();
-        PublishCall call = new PublishCall(STREAM, events, new int[keys.length], true, 0, 0, expected, new Ignored());
+        PublishCall call = new PublishCall(
+                STREAM, events, PartitionMap.first(1, 1), new int[keys.length], true, 0, 0, expected, new Ignored());
         events.forEach(event -> group.add(event, call));
         return call;
     }

@@ -51,7 +51,8 @@ class PublishQueueOrderTest {
         PublishQueue queue = new PublishQueue(
                 new PendingCalls(lanes, 400, 300L * TestCalls.EVENT_BYTES),
                 new CommitPace(TimeUnit.MILLISECONDS.toNanos(1)),
-                (long) bufferEvents * TestCalls.EVENT_BYTES);
+                (long) bufferEvents * TestCalls.EVENT_BYTES,
+                TestCalls::map);
         Model model = new Model();
         CountDownLatch ended = new CountDownLatch(lanes);
         for (int thread = 0; thread < lanes; thread++) {

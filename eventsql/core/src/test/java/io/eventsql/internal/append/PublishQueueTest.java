@@ -7,11 +7,14 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.internal.append.TestCalls.Call;
+import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -34,7 +37,8 @@ class PublishQueueTest {
     }
 
     private static PublishQueue queue(int lanes, long bufferBytes) {
-        return new PublishQueue(new PendingCalls(lanes, 1_000_000, 1L << 40), new CommitPace(0), bufferBytes);
+        return new PublishQueue(
+                new PendingCalls(lanes, 1_000_000, 1L << 40), new CommitPace(0), bufferBytes, TestCalls::map);
     }
 
     private static Call put(PublishQueue queue, Call call) {
@@ -116,7 +120,7 @@ class PublishQueueTest {
         pace.recordCommit(1, 1, now);
         pace.recordCommit(1, FAR, now);
         assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
-        return new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40);
+        return new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls::map);
     }
 
     @Test
@@ -152,7 +156,7 @@ class PublishQueueTest {
         pace.recordBegin(1_000_000, 1, now); // as many in 50 ms
         pace.recordCommit(1, 1, now);
         assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
-        PublishQueue queue = new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40);
+        PublishQueue queue = new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls::map);
         Call single = put(queue, TestCalls.call(0));
         Batch first = queue.finishAndTake(null);
         assertCalls(first, single);
@@ -533,5 +537,44 @@ class PublishQueueTest {
                 .hasMessageContaining("settings.publishTimeout")
                 .hasCauseInstanceOf(SQLException.class);
         assertThat(batch.beginSending()).isFalse();
+    }
+
+    /** A key has the lane 0 before the growth, and another one afterwards, so its calls must not be in two batches. */
+    @Test
+    void finishAndTake_streamHasGrown_reroutesWhenNoBatchIsInProgress() throws Exception {
+        PartitionMap first = PartitionMap.first(1, 1);
+        AtomicReference<PartitionMap> current = new AtomicReference<>(first);
+        PublishQueue queue = new PublishQueue(
+                new PendingCalls(2, 1, 1L << 40), new CommitPace(0), 1L << 40, stream -> current.get());
+        PublishCall one = keyed(first);
+        PublishCall two = keyed(first);
+        queue.put(one);
+        queue.put(two);
+        Batch batch = queue.finishAndTake(null);
+        assertThat(batch.calls()).containsExactly(one);
+        current.set(first.grown(4));
+        PublishCall three = keyed(current.get());
+        queue.put(three);
+        assertThat(queue.isRerouting()).isTrue();
+        assertThat(queue.takeMore(batch))
+                .as("nothing is sent before the batch has ended")
+                .isNull();
+
+        one.returnToQueue();
+        Batch next = queue.finishAndTake(batch);
+        assertThat(next.calls()).as("first what came first").containsExactly(one);
+        assertThat(List.of(one, two, three)).allSatisfy(call -> {
+            assertThat(call.map()).isSameAs(current.get());
+            assertThat(call.partition(0)).isEqualTo(current.get().partition(KeyHash.of("k")));
+        });
+        assertThat(queue.isRerouting()).isFalse();
+        Batch after = queue.finishAndTake(next);
+        assertThat(after.calls()).containsExactly(two);
+        assertThat(queue.finishAndTake(after).calls()).containsExactly(three);
+    }
+
+    private static PublishCall keyed(PartitionMap map) {
+        int[] partition = {map.partition(KeyHash.of("k"))};
+        return new TestCalls.Call(TestCalls.STREAM, map, 1, partition, System.nanoTime() + TestCalls.FAR).call;
     }
 }

@@ -4,8 +4,11 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.shard.PartitionMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -17,7 +20,14 @@ final class TestCalls {
     static final int EVENT_BYTES = 100;
     static final long FAR = TimeUnit.HOURS.toNanos(1);
 
+    private static final Map<Integer, PartitionMap> MAPS = new ConcurrentHashMap<>();
+
     private TestCalls() {}
+
+    /** Returns the map of a stream that has not grown, as a shard does: the same object each time. */
+    static PartitionMap map(StreamSpec stream) {
+        return MAPS.computeIfAbsent(stream.partitions(), partitions -> PartitionMap.first(1, partitions));
+    }
 
     /** A call and its outcome. */
     static final class Call {
@@ -29,7 +39,21 @@ final class TestCalls {
             this(stream, events, partitions, false, deadlineNanos);
         }
 
+        Call(StreamSpec stream, PartitionMap map, int events, int[] partitions, long deadlineNanos) {
+            this(stream, map, events, partitions, false, deadlineNanos);
+        }
+
         Call(StreamSpec stream, int events, int[] partitions, boolean callerWaits, long deadlineNanos) {
+            this(stream, map(stream), events, partitions, callerWaits, deadlineNanos);
+        }
+
+        private Call(
+                StreamSpec stream,
+                PartitionMap map,
+                int events,
+                int[] partitions,
+                boolean callerWaits,
+                long deadlineNanos) {
             String key = partitions.length == 0 ? null : "k";
             List<Valid> valid = IntStream.range(0, events)
                     .mapToObj(i -> new Valid(key, new byte[0], null, EVENT_BYTES))
@@ -37,6 +61,7 @@ final class TestCalls {
             call = new PublishCall(
                     stream,
                     valid,
+                    map,
                     partitions,
                     callerWaits,
                     System.nanoTime(),

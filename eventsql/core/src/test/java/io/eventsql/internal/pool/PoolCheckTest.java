@@ -65,7 +65,7 @@ class PoolCheckTest {
         for (DataSource shard : shards) {
             named.put("db" + named.size(), shard);
         }
-        return new PoolCheck(Settings.defaults(), () -> named, outboxes, stream -> PARTITIONS);
+        return new PoolCheck(Settings.defaults(), () -> named, outboxes, stream -> PARTITIONS, false);
     }
 
     private static StartedMember start(PoolCheck check, ConsumerSpec spec, boolean transactional) {
@@ -85,6 +85,16 @@ class PoolCheckTest {
                 .startsWith("The pool of shard db0 has 5 connections, but up to 6 are used at the same time,")
                 .contains("2 to append, 1 to send signals, 1 for background work, 2 to relay the outbox.")
                 .contains("Increase its maximum size");
+    }
+
+    @Test
+    void check_replicas_countsTheirConnectionsToThePrimary() {
+        HikariDataSource pool = pool(6);
+        new PoolCheck(Settings.defaults(), () -> Map.of("db0", pool), Map.of(), stream -> PARTITIONS, true).check();
+        assertThat(warnings())
+                .singleElement()
+                .asString()
+                .contains("up to 7 are used at the same time", "1 to measure the lag of replicas");
     }
 
     @Test

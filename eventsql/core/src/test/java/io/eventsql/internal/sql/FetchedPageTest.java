@@ -47,4 +47,23 @@ class FetchedPageTest {
         assertThat(parts.stream().mapToLong(FetchedPage::bytes).sum()).isEqualTo(1_003);
         assertThat(parts.stream().flatMap(part -> part.events().stream())).containsExactlyElementsOf(page.events());
     }
+
+    @Test
+    void before_endWithinThePage_endsThereAsAtTheHead() {
+        FetchedPage page = page(5, 9, 40, 5, 6, 7, 8);
+
+        FetchedPage part = page.before(7);
+
+        assertThat(part.firstOffset()).isEqualTo(5);
+        assertThat(part.nextOffset()).isEqualTo(7);
+        assertThat(part.endsAtHead()).isTrue();
+        assertThat(part.events()).containsExactlyElementsOf(page.events().subList(0, 2));
+        assertThat(part.bytes()).isEqualTo(20);
+        assertThat(page.before(9)).isEqualTo(page);
+    }
+
+    @Test
+    void before_endBelowThePage_isEmpty() {
+        assertThat(page(5, 9, 40, 5, 6, 7, 8).before(3).isEmpty()).isTrue();
+    }
 }

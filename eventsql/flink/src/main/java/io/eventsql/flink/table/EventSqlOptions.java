@@ -1,6 +1,7 @@
 package io.eventsql.flink.table;
 
 import io.eventsql.flink.EventSqlSourceBuilder;
+import io.eventsql.flink.sink.EventSqlSinkBuilder;
 import io.eventsql.reader.ReaderSettings;
 import io.eventsql.reader.StreamPosition;
 import java.time.Duration;
@@ -9,7 +10,9 @@ import java.util.List;
 import java.util.Optional;
 import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ConfigOptions;
+import org.apache.flink.configuration.MemorySize;
 import org.apache.flink.configuration.ReadableConfig;
+import org.apache.flink.connector.base.DeliveryGuarantee;
 import org.apache.flink.table.api.ValidationException;
 import org.jspecify.annotations.Nullable;
 
@@ -71,6 +74,31 @@ final class EventSqlOptions {
             .intType()
             .defaultValue(ReaderSettings.defaults().pageEventsMax())
             .withDescription("The most events that are fetched from a partition at once.");
+
+    static final ConfigOption<String> SINK_NAME = ConfigOptions.key("sink.name")
+            .stringType()
+            .noDefaultValue()
+            .withDescription("Under which the databases remember what they have stored; the stream's name by default.");
+    static final ConfigOption<DeliveryGuarantee> DELIVERY_GUARANTEE = ConfigOptions.key("sink.delivery-guarantee")
+            .enumType(DeliveryGuarantee.class)
+            .defaultValue(DeliveryGuarantee.EXACTLY_ONCE)
+            .withDescription("'exactly-once': stored when a checkpoint is complete; 'at-least-once': at once.");
+    static final ConfigOption<String> KEY_COLUMN = ConfigOptions.key("sink.key-column")
+            .stringType()
+            .noDefaultValue()
+            .withDescription("The column whose value is also the event's key.");
+    static final ConfigOption<MemorySize> BUFFER_BYTES = ConfigOptions.key("sink.buffer-bytes")
+            .memoryType()
+            .defaultValue(new MemorySize(EventSqlSinkBuilder.DEFAULT_BUFFER_BYTES_MAX))
+            .withDescription("The most bytes of events that a writer keeps between two checkpoints.");
+    static final ConfigOption<Duration> FLUSH_INTERVAL = ConfigOptions.key("sink.flush-interval")
+            .durationType()
+            .defaultValue(EventSqlSinkBuilder.DEFAULT_FLUSH_INTERVAL)
+            .withDescription("With 'at-least-once': how long an event waits at most.");
+    static final ConfigOption<Duration> SINK_FAILURE_TIMEOUT = ConfigOptions.key("sink.failure-timeout")
+            .durationType()
+            .defaultValue(EventSqlSinkBuilder.DEFAULT_FAILURE_TIMEOUT)
+            .withDescription("For how long a database may be unavailable before the query fails.");
 
     private EventSqlOptions() {}
 

@@ -24,12 +24,14 @@ import org.springframework.boot.context.properties.source.InvalidConfigurationPr
  * @param shards the shards
  * @param names their names, in the same order; empty for data sources of the application
  * @param outboxes other databases with an outbox
+ * @param replicas data sources of replicas, by those of their shards
  * @param preferredShard the shard that gets the events without a key, or {@code null}
  */
 record Databases(
         List<DataSource> shards,
         List<String> names,
         List<DataSource> outboxes,
+        Map<DataSource, DataSource> replicas,
         @Nullable DataSource preferredShard) {
     private static final Logger LOG = LoggerFactory.getLogger(Databases.class);
 
@@ -50,7 +52,8 @@ record Databases(
         List<DataSource> chosen = pools == null ? named : pools.dataSources();
         @Nullable DataSource preferred = preferredShard(properties.preferredShard(), pools);
         if (chosen.isEmpty()) {
-            return new Databases(List.of(DataSourceProxies.unwrap(only(application))), List.of(), List.of(), preferred);
+            return new Databases(
+                    List.of(DataSourceProxies.unwrap(only(application))), List.of(), List.of(), Map.of(), preferred);
         }
         Set<DataSource> outboxes = new LinkedHashSet<>(named);
         @Nullable DataSource own = application.getIfUnique();
@@ -59,7 +62,8 @@ record Databases(
         }
         chosen.forEach(outboxes::remove);
         List<String> names = pools == null ? List.of() : pools.names();
-        return new Databases(chosen, names, List.copyOf(outboxes), preferred);
+        Map<DataSource, DataSource> replicas = pools == null ? Map.of() : pools.replicas();
+        return new Databases(chosen, names, List.copyOf(outboxes), replicas, preferred);
     }
 
     /** Returns a builder over the shards. */

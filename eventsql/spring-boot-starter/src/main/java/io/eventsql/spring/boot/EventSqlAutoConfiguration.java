@@ -65,6 +65,7 @@ public final class EventSqlAutoConfiguration {
         if (databases.preferredShard() != null) {
             builder.preferredShard(databases.preferredShard());
         }
+        databases.replicas().forEach(builder::replica);
         List<ConsumerListener> consumerCallbacks = listeners.orderedStream().toList();
         List<PublishListener> publishCallbacks =
                 publishListeners.orderedStream().toList();

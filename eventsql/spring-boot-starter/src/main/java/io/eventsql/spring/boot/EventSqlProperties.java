@@ -41,6 +41,7 @@ import org.springframework.util.unit.DataSize;
  * @param outboxPollInterval Longest time until the relay polls an outbox without a wake-up signal.
  * @param outboxLease Duration of a relay's lease on an outbox: upper bound on its failover time.
  * @param outboxPageEvents Number of events the relay moves in one transaction.
+ * @param maxReplicaLag How far a replica may be behind, or not answer, until its readers read from the primary.
  * @param closeTimeout Longest duration of a shutdown: listeners and publisher together.
  * @param createMissingStreams Whether to create a stream that is used but does not exist, with the default values.
  * @param preferredShard Name of the shard that gets the events without a key while it is healthy; by default all in turn.
@@ -73,6 +74,7 @@ record EventSqlProperties(
         @DefaultValue("5s") Duration outboxPollInterval,
         @DefaultValue("15s") Duration outboxLease,
         @DefaultValue("5000") int outboxPageEvents,
+        @DefaultValue("10s") Duration maxReplicaLag,
         @DefaultValue("25s") Duration closeTimeout,
         @DefaultValue("false") boolean createMissingStreams,
         @Nullable String preferredShard,
@@ -155,6 +157,7 @@ record EventSqlProperties(
      * @param poolSize Maximum number of connections in the pool.
      * @param connectionTimeout Longest wait for a free connection.
      * @param hikari Other settings of the pool, by the names of HikariConfig.
+     * @param replica Hot standby of the database, for listeners that read from it.
      */
     record Shard(
             @Nullable String url,
@@ -162,7 +165,8 @@ record EventSqlProperties(
             @Nullable String password,
             @DefaultValue("16") int poolSize,
             @DefaultValue("10s") Duration connectionTimeout,
-            @DefaultValue Map<String, String> hikari) {
+            @DefaultValue Map<String, String> hikari,
+            @DefaultValue Replica replica) {
 
         /** Copies the map. */
         Shard {
@@ -175,6 +179,19 @@ record EventSqlProperties(
             return "Shard[url=" + url + ", username=" + username + ", poolSize=" + poolSize + "]";
         }
     }
+
+    /**
+     * A hot standby of a shard, or several. It has a connection pool of its own, which is no bean. User, password and the
+     * settings by the names of HikariConfig are those of the shard.
+     *
+     * @param url JDBC URL of the standbys; without it, the shard has no replica.
+     * @param poolSize Maximum number of connections in the pool.
+     * @param connectionTimeout Longest wait for a free connection; shorter than max-replica-lag.
+     */
+    record Replica(
+            @Nullable String url,
+            @DefaultValue("4") int poolSize,
+            @DefaultValue("2s") Duration connectionTimeout) {}
 
     /**
      * Databases besides the shards in whose transactions events are published.
@@ -232,6 +249,7 @@ record EventSqlProperties(
                 .outboxPollInterval(outboxPollInterval)
                 .outboxLease(outboxLease)
                 .outboxPageEvents(outboxPageEvents)
+                .maxReplicaLag(maxReplicaLag)
                 .closeTimeout(closeTimeout);
         // The library's default heartbeat is not quite a third of its default lease.
         if (!lease.equals(Settings.DEFAULT_LEASE)) {

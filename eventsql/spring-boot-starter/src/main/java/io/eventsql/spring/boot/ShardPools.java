@@ -2,6 +2,7 @@ package io.eventsql.spring.boot;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +22,8 @@ final class ShardPools implements AutoCloseable {
     private static final long DO_NOT_CONNECT_YET = -1;
 
     private final Map<String, HikariDataSource> pools = new LinkedHashMap<>();
+    /** By the name of their shard. */
+    private final Map<String, HikariDataSource> replicas = new LinkedHashMap<>();
 
     /**
      * Creates the pools; connections are opened when they are needed.
@@ -28,7 +31,13 @@ final class ShardPools implements AutoCloseable {
      * @throws InvalidConfigurationPropertyValueException if one has no URL
      */
     ShardPools(Map<String, EventSqlProperties.Shard> shards) {
-        shards.forEach((name, shard) -> pools.put(name, new HikariDataSource(config(name, shard))));
+        shards.forEach((name, shard) -> {
+            pools.put(name, new HikariDataSource(config(name, shard)));
+            String replicaUrl = shard.replica().url();
+            if (replicaUrl != null && !replicaUrl.isBlank()) {
+                replicas.put(name, new HikariDataSource(replicaConfig(name, shard, replicaUrl)));
+            }
+        });
     }
 
     /** Returns the data sources, in the order of the properties. */
@@ -47,8 +56,21 @@ final class ShardPools implements AutoCloseable {
         return pools.get(name);
     }
 
+    /** Returns the replicas' data sources by those of their shards. */
+    Map<DataSource, DataSource> replicas() {
+        Map<DataSource, DataSource> ofShards = new LinkedHashMap<>();
+        pools.forEach((name, pool) -> {
+            DataSource replica = replicas.get(name);
+            if (replica != null) {
+                ofShards.put(pool, replica);
+            }
+        });
+        return ofShards;
+    }
+
     @Override
     public void close() {
+        replicas.values().forEach(HikariDataSource::close);
         pools.values().forEach(HikariDataSource::close);
     }
 
@@ -58,14 +80,24 @@ final class ShardPools implements AutoCloseable {
             throw new InvalidConfigurationPropertyValueException(
                     property + ".url", shard.url(), "A shard needs the JDBC URL of its database.");
         }
+        return config("eventsql-" + name, shard, shard.url(), shard.poolSize(), shard.connectionTimeout());
+    }
+
+    private static HikariConfig replicaConfig(String name, EventSqlProperties.Shard shard, String url) {
+        EventSqlProperties.Replica replica = shard.replica();
+        return config("eventsql-" + name + "-replica", shard, url, replica.poolSize(), replica.connectionTimeout());
+    }
+
+    private static HikariConfig config(
+            String poolName, EventSqlProperties.Shard shard, String url, int size, Duration connectionTimeout) {
         HikariConfig config = new HikariConfig();
-        config.setPoolName("eventsql-" + name);
+        config.setPoolName(poolName);
         config.setInitializationFailTimeout(DO_NOT_CONNECT_YET);
-        config.setJdbcUrl(shard.url());
+        config.setJdbcUrl(url);
         config.setUsername(shard.username());
         config.setPassword(shard.password());
-        config.setMaximumPoolSize(shard.poolSize());
-        config.setConnectionTimeout(shard.connectionTimeout().toMillis());
+        config.setMaximumPoolSize(size);
+        config.setConnectionTimeout(connectionTimeout.toMillis());
         if (!shard.hikari().isEmpty()) {
             new Binder(new MapConfigurationPropertySource(prefixed("hikari.", shard.hikari())))
                     .bind("hikari", Bindable.ofInstance(config));

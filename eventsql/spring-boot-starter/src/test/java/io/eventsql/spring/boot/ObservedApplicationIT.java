@@ -303,6 +303,21 @@ class ObservedApplicationIT {
     }
 
     @Test
+    void endpoint_previewsGrowsAndCancels() throws Exception {
+        newStream("growing");
+        assertThat(post("/eventsql/growing/preview-growth", "{\"partitions\": 5}").body())
+                .contains("\"state\":\"PENDING\"");
+        assertThat(post("/eventsql/growing/grow", "{\"partitions\": 5}").body())
+                .contains("\"state\":\"GROWN\"")
+                .contains("\"partitions\":5");
+        assertThat(post("/eventsql/growing/cancel-growth", "{}").statusCode()).isEqualTo(200);
+        assertProblem(post("/eventsql/growing/grow", "{}"), 400, "partitions must be given");
+        assertProblem(post("/eventsql/growing/shrink", "{\"partitions\": 5}"), 400, "must be preview-growth");
+        assertProblem(post("/eventsql/nowhere/grow", "{\"partitions\": 5}"), 404, "nowhere");
+        assertThat(eventSql.previewGrowth("growing", 5).isDone()).isTrue();
+    }
+
+    @Test
     void endpoint_pausesAndResumes() throws Exception {
         newStream("paused");
         List<String> handled = new CopyOnWriteArrayList<>();

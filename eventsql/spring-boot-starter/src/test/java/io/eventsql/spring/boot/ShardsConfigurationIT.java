@@ -1,12 +1,14 @@
 package io.eventsql.spring.boot;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.Outbox;
+import io.eventsql.ReplicaStatus;
 import io.eventsql.ShardInfo;
 import io.eventsql.spring.EventSqlTemplate;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -19,7 +21,9 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -88,6 +92,44 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
                     assertThat(new JdbcTemplate(b).queryForObject("SHOW application_name", String.class))
                             .isEqualTo("shop");
                     assertThat(pools.dataSources()).hasSize(3);
+                });
+    }
+
+    @Test
+    void replica_ofProperties_hasItsOwnPoolAndIsRead() {
+        withShards(2)
+                .withConfiguration(AutoConfigurations.of(
+                        EventSqlMetricsAutoConfiguration.class, EventSqlHealthAutoConfiguration.class))
+                .withBean(SimpleMeterRegistry.class)
+                .withPropertyValues(
+                        "eventsql.max-replica-lag=2s",
+                        "eventsql.shards.b.replica.url=${eventsql.shards.b.url}", // the primary counts as its replica
+                        "eventsql.shards.b.replica.pool-size=3",
+                        "eventsql.shards.b.replica.connection-timeout=1s")
+                .run(context -> {
+                    ShardPools pools = context.getBean(ShardPools.class);
+                    assertThat(pools.replicas()).containsOnlyKeys(pools.dataSource("b"));
+                    HikariDataSource replica =
+                            (HikariDataSource) pools.replicas().get(pools.dataSource("b"));
+                    assertThat(replica.getMaximumPoolSize()).isEqualTo(3);
+                    assertThat(replica.getConnectionTimeout()).isEqualTo(1_000);
+                    EventSql eventSql = context.getBean(EventSql.class);
+                    assertThat(eventSql.replicas())
+                            .extracting(ReplicaStatus::name)
+                            .containsExactly("b");
+                    await().until(() -> eventSql.replicas().getFirst().isUsed());
+                    MeterRegistry registry = context.getBean(MeterRegistry.class);
+                    context.getBean(MeterBinder.class).bindTo(registry);
+                    assertThat(registry.get("eventsql.replica.used")
+                                    .tag("shard", "b")
+                                    .gauge()
+                                    .value())
+                            .isEqualTo(1);
+                    assertThat(registry.get("eventsql.replica.lag").timeGauge().value(TimeUnit.SECONDS))
+                            .isBetween(0.0, 2.0);
+                    assertThat(context.getBean(HealthIndicator.class).health().getDetails())
+                            .extractingByKey("replicas", InstanceOfAssertFactories.map(String.class, String.class))
+                            .hasEntrySatisfying("b", text -> assertThat(text).startsWith("used, "));
                 });
     }
 

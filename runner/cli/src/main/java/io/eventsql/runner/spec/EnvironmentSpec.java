@@ -6,7 +6,8 @@ import java.util.Map;
 /**
  * The servers that a run requires.
  *
- * @param server one of {@code postgres}, {@code postgres-pgq}, {@code kafka}, {@code redis}, {@code none}
+ * @param server one of {@code postgres}, {@code postgres-pgq}, {@code kafka}, {@code redis},
+ *     {@code nats}, {@code none}
  * @param databases the number of PostgreSQL servers; ignored for other servers
  * @param standbys the replication mode of each database: {@code none}, {@code asynchronous}, {@code synchronous} or
  *     {@code quorum}

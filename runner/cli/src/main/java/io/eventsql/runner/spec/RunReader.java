@@ -66,7 +66,7 @@ final class RunReader {
     }
 
     private static EnvironmentSpec environment(WorkloadFields fields) {
-        String server = fields.oneOf("server", "postgres", "postgres", "postgres-pgq", "kafka", "redis", "none");
+        String server = fields.oneOf("server", "postgres", "postgres", "postgres-pgq", "kafka", "redis", "nats", "none");
         boolean postgres = server.startsWith("postgres");
         EnvironmentSpec environment = new EnvironmentSpec(
                 server,

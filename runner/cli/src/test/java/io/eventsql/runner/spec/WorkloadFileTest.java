@@ -143,7 +143,7 @@ class WorkloadFileTest {
                 "events.bytes=79|events.bytes must be 0 or between 80 and 4194304, but is 79",
                 "events.size=79|events.size is unknown here; known fields: bytes, keys",
                 "events=5|events must be an object, but is 5",
-                "environment.server=mysql|environment.server must be one of postgres, postgres-pgq, kafka, redis, none, but is 'mysql'",
+                "environment.server=mysql|environment.server must be one of postgres, postgres-pgq, kafka, redis, nats, none, but is 'mysql'",
                 "environment.databases=0|environment.databases must be an integer between 1 and 64, but is 0",
                 "environment.standbys=many|environment.standbys must be one of none, asynchronous, synchronous, quorum",
                 "environment.server_options=5|environment.server_options must be an object, but is 5",

@@ -4,9 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.Event;
+import io.eventsql.runner.driver.PlainProgram.Load;
+import io.eventsql.runner.driver.PlainProgram.Rates;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
@@ -16,6 +19,8 @@ import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The contract of drivers, tested against the real system. */
 @Timeout(120)
@@ -162,6 +167,18 @@ public abstract class DriverContract {
         DeliveryCollector collector = new DeliveryCollector();
         try (AutoCloseable consuming = driver.consume(stream, "c0", collector)) {
             assertThat(texts(collector.await(100))).containsExactlyInAnyOrderElementsOf(texts(events("after", 100)));
+        }
+    }
+
+    /** The loop of a plain program fails unless everything that was published arrives. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void plainProgram_publishesAndConsumes(boolean async) throws Exception {
+        Optional<PlainProgram> program = provider().plainProgram();
+        if (program.isPresent()) {
+            Rates rates = program.get().run(settings(), new Load(4, async, 10, 100, 0.2));
+            assertThat(rates.publishRate()).isPositive();
+            assertThat(rates.consumeRate()).isPositive();
         }
     }
 

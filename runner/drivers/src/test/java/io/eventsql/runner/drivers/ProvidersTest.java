@@ -12,6 +12,6 @@ class ProvidersTest {
     void providers_areFoundByName() {
         assertThat(ServiceLoader.load(DriverProvider.class))
                 .extracting(DriverProvider::name)
-                .containsExactlyInAnyOrder("kafka", "pgq", "redis");
+                .containsExactlyInAnyOrder("kafka", "nats", "pgmq", "pgq", "redis");
     }
 }

@@ -7,6 +7,7 @@ import io.eventsql.ConsumerStatus;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
+import io.eventsql.Growth;
 import io.eventsql.InvalidInputException;
 import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
@@ -37,11 +38,11 @@ import org.springframework.boot.actuate.endpoint.annotation.WriteOperation;
 import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
 
 /**
- * Lists streams and consumers; pauses, resumes, seeks and redrives a consumer, in whichever process it runs. Never shows
+ * Lists streams and consumers; gives streams more partitions; pauses, resumes, seeks and redrives a consumer, in whichever process it runs. Never shows
  * payloads. A rejected request is answered with its reason. Like every endpoint, it is exposed over HTTP only if the application's configuration does so.
  *
  * <p>{@code GET /actuator/eventsql}, {@code GET …/consumers}, {@code GET …/{stream}/{consumer}}, {@code GET …/{stream}/{consumer}/parked?max=},
- * {@code POST …/{stream}/{consumer}/{pause|resume|seek|redrive}}.
+ * {@code POST …/{stream}/{consumer}/{pause|resume|seek|redrive}}, {@code POST …/{stream}/{preview-growth|grow|cancel-growth}}.
  */
 @Endpoint(id = "eventsql")
 public final class EventSqlEndpoint {
@@ -266,6 +267,38 @@ public final class EventSqlEndpoint {
                 case REDRIVE -> events = redrive(control, place);
             }
             return new Result(requested.name().toLowerCase(Locale.ROOT), events);
+        });
+    }
+
+    /** The growth of a stream; see {@link Growth}. */
+    public record StreamGrowth(Growth growth) implements OperationResponseBody {}
+
+    /**
+     * Gives a stream more partitions.
+     *
+     * @param operation {@code preview-growth}, which changes nothing, {@code grow}, or {@code cancel-growth}, which removes what
+     *     an incomplete growth has prepared
+     * @param partitions the number of partitions on each shard; not for {@code cancel-growth}
+     */
+    @WriteOperation
+    public WebEndpointResponse<OperationResponseBody> grow(
+            @Selector String stream, @Selector String operation, @Nullable String partitions) {
+        return response(() -> {
+            if (operation.equals("cancel-growth")) {
+                eventSql.cancelGrowth(stream);
+                return new Result(operation, null);
+            }
+            @Nullable Integer number = integer("partitions", partitions);
+            if (number == null) {
+                throw new InvalidInputException("partitions", "must be given: the number of partitions on each shard");
+            }
+            return switch (operation) {
+                case "preview-growth" -> new StreamGrowth(eventSql.previewGrowth(stream, number));
+                case "grow" -> new StreamGrowth(eventSql.grow(stream, number));
+                default ->
+                    throw new InvalidInputException(
+                            "operation", "must be preview-growth, grow or cancel-growth, but is " + operation);
+            };
         });
     }
 

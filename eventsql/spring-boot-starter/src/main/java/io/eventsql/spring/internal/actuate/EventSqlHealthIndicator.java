@@ -5,6 +5,7 @@ import io.eventsql.ConsumerOverview;
 import io.eventsql.ConsumerStatus;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
+import io.eventsql.ReplicaStatus;
 import io.eventsql.ShardInfo;
 import io.eventsql.Subscription;
 import java.sql.Connection;
@@ -73,6 +74,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         if (!blocked.isEmpty()) {
             health.withDetail("blockedPartitions", blocked);
         }
+        addUnlessEmpty(health, "replicas", replicas());
         Map<String, String> statuses = new LinkedHashMap<>();
         checks.forEach((name, check) -> statuses.put(name, status(check, deadline)));
         Map<String, String> consumers = consumers();
@@ -89,6 +91,21 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         return health.withDetail("shards", statuses)
                 .withDetail("consumers", consumers)
                 .build();
+    }
+
+    /** A replica that is not used is no failure: its readers read from the primary. */
+    private Map<String, String> replicas() {
+        Map<String, String> replicas = new LinkedHashMap<>();
+        for (ReplicaStatus replica : eventSql.replicas()) {
+            Duration lag = replica.lag();
+            String problem = replica.problem();
+            replicas.put(
+                    replica.name(),
+                    (replica.isUsed() ? "used, " : "not used, ")
+                            + (lag == null ? "lag unknown" : lag.toMillis() + " ms behind")
+                            + (problem == null ? "" : ": " + problem));
+        }
+        return replicas;
     }
 
     private String status(BoundedCheck.Pending<Boolean> check, long deadline) {
@@ -135,12 +152,17 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
                     .collect(Collectors.toSet());
             Map<String, List<String>> stopped = new TreeMap<>();
             Map<String, List<String>> stoppedElsewhere = new TreeMap<>();
+            Map<String, List<String>> waiting = new TreeMap<>();
             Map<String, String> withoutMembers = new TreeMap<>();
             for (ConsumerStatus consumer : overview.consumers()) {
                 String name = name(consumer.stream(), consumer.consumer());
                 boolean isOwn = own.contains(name);
                 if (consumer.partitions(PartitionState.Status.STOPPED) > 0) {
                     put(isOwn ? stopped : stoppedElsewhere, name, stoppedPartitions(consumer));
+                }
+                List<String> waitingOfConsumer = waitingPartitions(consumer);
+                if (!waitingOfConsumer.isEmpty()) {
+                    put(waiting, name, waitingOfConsumer);
                 }
                 if (!isOwn && consumer.members().isEmpty() && consumer.lag() > 0) {
                     put(
@@ -156,6 +178,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
             }
             addUnlessEmpty(health, "stoppedPartitionsOfOtherProcesses", stoppedElsewhere);
             addUnlessEmpty(health, "consumersWithoutMembers", withoutMembers);
+            addUnlessEmpty(health, "waitingPartitions", waiting);
             addUnlessEmpty(health, "consumersUnknown", overview.unavailableShards());
         } catch (TimeoutException | ExecutionException e) { // the shard that causes it is DOWN
             health.withDetail("stoppedPartitions", "unknown");
@@ -179,6 +202,18 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
                 .filter(state -> state.status() == PartitionState.Status.STOPPED)
                 .map(state -> "shard " + shardName(state.shard()) + ", partition " + state.partition() + " at offset "
                         + state.nextOffset() + ": " + state.error())
+                .limit(LISTED_MAX)
+                .toList();
+    }
+
+    /** Partitions that wait until others are handled, since their stream has grown: one that is stopped holds them back. */
+    private List<String> waitingPartitions(ConsumerStatus consumer) {
+        return consumer.partitions().stream()
+                .filter(state -> state.status() == PartitionState.Status.RUNNING
+                        && state.member() == null
+                        && state.error() != null)
+                .map(state ->
+                        "shard " + shardName(state.shard()) + ", partition " + state.partition() + " " + state.error())
                 .limit(LISTED_MAX)
                 .toList();
     }

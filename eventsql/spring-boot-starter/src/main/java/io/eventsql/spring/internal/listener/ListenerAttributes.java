@@ -3,6 +3,7 @@ package io.eventsql.spring.internal.listener;
 import io.eventsql.FailurePolicy;
 import io.eventsql.MissingEventPolicy;
 import io.eventsql.OutOfRangePolicy;
+import io.eventsql.ReadFrom;
 import io.eventsql.spring.EventSqlListener;
 import java.time.Duration;
 import java.util.Arrays;
@@ -70,6 +71,7 @@ final class ListenerAttributes {
                 read("handlerTimeout", annotation.handlerTimeout(), Duration.class),
                 read("circuitBreaker", annotation.circuitBreaker(), Integer.class),
                 read("missingEventPolicy", annotation.missingEventPolicy(), MissingEventPolicy.class),
+                read("readFrom", annotation.readFrom(), ReadFrom.class),
                 read("requireTypeHeader", annotation.requireTypeHeader(), Boolean.class),
                 read("autoStartup", annotation.autoStartup(), Boolean.class));
     }

@@ -5,6 +5,7 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.MissingEventPolicy;
 import io.eventsql.OutOfRangePolicy;
+import io.eventsql.ReadFrom;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StartPosition;
 import io.eventsql.spring.EventPayloadException;
@@ -40,6 +41,7 @@ import org.springframework.util.unit.DataSize;
  * @param handlerTimeout Longest duration of a call; a longer one loses its partition.
  * @param circuitBreaker Number of failures in a row after which a partition pauses; 0: never.
  * @param missingEventPolicy What happens where events are missing from the log.
+ * @param readFrom Which server events are fetched from.
  * @param requireTypeHeader Whether an event without a stored type goes the way of the failure policy; otherwise it is read
  *     as the type that the method takes.
  * @param autoStartup Whether the listener starts with the application.
@@ -63,12 +65,13 @@ public record ListenerSettings(
         @Nullable Duration handlerTimeout,
         @Nullable Integer circuitBreaker,
         @Nullable MissingEventPolicy missingEventPolicy,
+        @Nullable ReadFrom readFrom,
         @Nullable Boolean requireTypeHeader,
         @Nullable Boolean autoStartup) {
     /** Sets nothing. */
     public static final ListenerSettings NONE = new ListenerSettings(
             null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null, null);
+            null, null, null);
 
     /** Returns these settings, completed by the others. */
     ListenerSettings orElse(ListenerSettings others) {
@@ -91,6 +94,7 @@ public record ListenerSettings(
                 first(handlerTimeout, others.handlerTimeout),
                 first(circuitBreaker, others.circuitBreaker),
                 first(missingEventPolicy, others.missingEventPolicy),
+                first(readFrom, others.readFrom),
                 first(requireTypeHeader, others.requireTypeHeader),
                 first(autoStartup, others.autoStartup));
     }
@@ -118,6 +122,7 @@ public record ListenerSettings(
         spec = with(spec, outOfRangePolicy, ConsumerSpec::withOutOfRangePolicy);
         spec = with(spec, circuitBreaker, ConsumerSpec::withCircuitBreaker);
         spec = with(spec, missingEventPolicy, ConsumerSpec::withMissingEventPolicy);
+        spec = with(spec, readFrom, ConsumerSpec::withReadFrom);
         spec = with(spec, handlerTimeout, ConsumerSpec::withHandlerTimeout);
         return spec.withRetry(
                 spec.retry().withFatal(withPayloadException(spec.retry().fatal())));

@@ -4,6 +4,7 @@ import io.eventsql.BufferState;
 import io.eventsql.CompactionStatus;
 import io.eventsql.EventSql;
 import io.eventsql.OutboxBacklog;
+import io.eventsql.ReplicaStatus;
 import io.eventsql.RetentionStatus;
 import io.eventsql.ScheduleBacklog;
 import io.micrometer.core.instrument.FunctionCounter;
@@ -56,11 +57,39 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
                         .state();
             }
         }
+        eventSql.replicas().forEach(replica -> bindReplica(registry, replica));
         bindThreads(registry);
         for (String outbox : eventSql.outbox().names()) {
             bindOutbox(registry, outbox);
             bindScheduled(registry, outbox);
         }
+    }
+
+    private void bindReplica(MeterRegistry registry, ReplicaStatus replica) {
+        Tags tags = Tags.of("shard", replica.name());
+        TimeGauge.builder(
+                        "eventsql.replica.lag",
+                        eventSql,
+                        TimeUnit.MILLISECONDS,
+                        e -> replica(e, replica.shard(), status -> {
+                            Duration lag = status.lag();
+                            return lag == null ? Double.NaN : lag.toMillis();
+                        }))
+                .description("How far the replica is behind the primary; not a number if it is not known")
+                .tags(tags)
+                .register(registry);
+        Gauge.builder("eventsql.replica.used", eventSql, e -> replica(e, replica.shard(), s -> s.isUsed() ? 1 : 0))
+                .description("1 if the replica is read from; 0 if its readers read from the primary")
+                .tags(tags)
+                .register(registry);
+    }
+
+    private static double replica(EventSql eventSql, int shard, ToDoubleFunction<ReplicaStatus> number) {
+        return eventSql.replicas().stream()
+                .filter(status -> status.shard() == shard)
+                .mapToDouble(number)
+                .findFirst()
+                .orElse(Double.NaN);
     }
 
     private void bindThreads(MeterRegistry registry) {

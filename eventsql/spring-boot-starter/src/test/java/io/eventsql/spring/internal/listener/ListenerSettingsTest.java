@@ -9,6 +9,7 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.MissingEventPolicy;
 import io.eventsql.OutOfRangePolicy;
+import io.eventsql.ReadFrom;
 import io.eventsql.StartPosition;
 import io.eventsql.spring.EventPayloadException;
 import io.eventsql.spring.EventSqlListener;
@@ -55,6 +56,7 @@ class ListenerSettingsTest {
                 handlerTimeout = "8m",
                 circuitBreaker = "6",
                 missingEventPolicy = "skip",
+                readFrom = "replica",
                 requireTypeHeader = "true",
                 autoStartup = "false")
         void all() {}
@@ -110,6 +112,7 @@ class ListenerSettingsTest {
                         .withFailurePolicy(FailurePolicy.PARK_KEY)
                         .withCircuitBreaker(6)
                         .withMissingEventPolicy(MissingEventPolicy.SKIP)
+                        .withReadFrom(ReadFrom.REPLICA)
                         .withDeadLetterStream("letters")
                         .withOutOfRangePolicy(OutOfRangePolicy.EARLIEST)
                         .withRetry(SPEC.retry()
@@ -149,7 +152,7 @@ class ListenerSettingsTest {
                                 .get(),
                         new ListenerSettings(
                                 9, 9, null, null, null, null, null, null, null, null, null, null, null, null, null,
-                                null, null, null, null, null),
+                                null, null, null, null, null, null),
                         properties
                                 .bind("eventsql.listener", ListenerSettings.class)
                                 .get())

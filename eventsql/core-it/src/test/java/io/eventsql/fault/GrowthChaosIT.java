@@ -1,0 +1,290 @@
+package io.eventsql.fault;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.Settings;
+import io.eventsql.StartPosition;
+import io.eventsql.StoredEvent;
+import io.eventsql.Subscription;
+import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.TestStreams;
+import io.eventsql.fixture.check.Acknowledgement;
+import io.eventsql.fixture.check.HandledRecords;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.process.ChildProcess;
+import io.eventsql.fixture.process.GrowthProcess;
+import io.eventsql.fixture.process.MemberProcess;
+import io.eventsql.fixture.process.PublisherGroup;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Predicate;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Chaos test. Goal: a stream grows again and again while it is used. Whatever is killed, no acknowledged event is lost,
+ * none is stored twice, and every consumer handles the events of each key in order: one with members in other processes, a slow
+ * one, and one that replays.
+ *
+ * <p>Method: publishers, members and the growing process are child processes that get SIGKILL at seeded moments, and are
+ * replaced; so does the database, which is restarted. A publisher of this process measures the longest call. {@code
+ * -Deventsql.test.kills=false} kills nothing.
+ *
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 6; {@code -Deventsql.test.seed=N} repeats the choices,
+ * but not their timing.
+ */
+class GrowthChaosIT {
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 6);
+    private static final boolean KILLS = !"false".equals(System.getProperty("eventsql.test.kills"));
+    private static final String STREAM = "growing";
+    private static final int PARTITIONS = 3;
+    private static final int PARTITIONS_MAX = 200;
+    private static final int MEMBERS = 2;
+    private static final Duration DEADLINE = Duration.ofMinutes(2);
+
+    @TempDir
+    private Path folder;
+
+    private final Map<String, Integer> injected = new TreeMap<>();
+    private final List<MemberProcess> members = new ArrayList<>();
+    private final List<Acknowledgement> measured = new ArrayList<>();
+    private int startedMembers;
+    private long longestPublishNanos;
+    private volatile boolean stopped;
+
+    @Test
+    void grow_randomKills_nothingIsLostRepeatedOrReordered() throws Exception {
+        Random random = Seeds.random("GrowthChaosIT");
+        Settings settings = Settings.builder()
+                .publishTimeout(Duration.ofMinutes(2))
+                .networkTimeout(Duration.ofSeconds(5))
+                .build();
+        try (EmbeddedEventsDb database = EmbeddedEventsDb.builder().start();
+                HikariDataSource pool = Pools.pool(database);
+                EventSql eventSql = EventSql.builder(pool).settings(settings).build();
+                PublisherGroup publishers = new PublisherGroup(database, STREAM, folder, random, 100)) {
+            eventSql.createStream(
+                    TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+            Handled slow = new Handled();
+            Handled replayed = new Handled();
+            try (Subscription slowMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "slow"), event -> {
+                        if (event.offset() % 8 == 0) {
+                            TimeUnit.MILLISECONDS.sleep(2);
+                        }
+                        slow.add(event);
+                    });
+                    Subscription replayingMember =
+                            eventSql.subscribe(ConsumerSpec.of(STREAM, "replay"), replayed::add)) {
+                while (members.size() < MEMBERS) {
+                    startMember(database);
+                }
+                publishers.start(2);
+                Thread measuring = new Thread(() -> measure(eventSql), "measuring");
+                measuring.start();
+                int partitions = growAndKill(random, database, eventSql, publishers);
+                stopped = true;
+                measuring.join();
+                publishers.finish();
+                check(eventSql, pool, publishers, slow, partitions);
+                checkReplay(eventSql, pool);
+            }
+        }
+    }
+
+    /** Grows the stream step by step, each as often as the growing process is killed. Returns its last number of partitions. */
+    private int growAndKill(Random random, EmbeddedEventsDb database, EventSql eventSql, PublisherGroup publishers)
+            throws Exception {
+        int partitions = PARTITIONS;
+        int growths = 0;
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
+        while (System.nanoTime() - end < 0 || growths < 2) {
+            partitions = Math.min(PARTITIONS_MAX, partitions + 1 + random.nextInt(4));
+            while (!grow(random, database, partitions)) {
+                injected.merge("grower", 1, Integer::sum);
+            }
+            growths++;
+            if (KILLS) {
+                killSomething(random, database, publishers);
+            } else {
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
+            }
+            if (random.nextInt(3) == 0) {
+                eventSql.consumer(STREAM, "replay").seek(StartPosition.EARLIEST);
+                injected.merge("replay", 1, Integer::sum);
+            }
+        }
+        System.out.println("GrowthChaosIT: " + growths + " growths to " + partitions + " partitions, " + injected);
+        return partitions;
+    }
+
+    /** Runs a growing process; returns {@code false} if it was killed. */
+    private boolean grow(Random random, EmbeddedEventsDb database, int partitions) throws Exception {
+        try (ChildProcess process = new ChildProcess(
+                folder,
+                GrowthProcess.class,
+                List.of(
+                        database.jdbcUrl(),
+                        database.username(),
+                        database.password(),
+                        STREAM,
+                        Integer.toString(partitions)))) {
+            process.awaitLine("READY");
+            if (KILLS && random.nextInt(3) == 0) {
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(150));
+                process.kill();
+                return false;
+            }
+            process.awaitLine("DONE");
+            return true;
+        }
+    }
+
+    private void killSomething(Random random, EmbeddedEventsDb database, PublisherGroup publishers) throws Exception {
+        switch (random.nextInt(4)) {
+            case 0 -> {
+                publishers.replaceOne(random.nextInt(2));
+                injected.merge("publisher", 1, Integer::sum);
+            }
+            case 1 -> {
+                database.crash();
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(300));
+                database.restart();
+                injected.merge("database", 1, Integer::sum);
+            }
+            default -> {
+                MemberProcess victim = members.remove(random.nextInt(members.size()));
+                victim.kill();
+                startMember(database);
+                injected.merge("member", 1, Integer::sum);
+            }
+        }
+    }
+
+    private void startMember(EmbeddedEventsDb database) throws IOException {
+        members.add(MemberProcess.start(Map.of(
+                "url",
+                database.jdbcUrl(),
+                "user",
+                database.username(),
+                "password",
+                database.password(),
+                "stream",
+                STREAM,
+                "folder",
+                folder.toString(),
+                "members",
+                "plain:" + HandlerMode.SINGLE,
+                "leaseMs",
+                "2000",
+                "heartbeatMs",
+                "400",
+                "name",
+                "m" + ++startedMembers)));
+    }
+
+    /** Publishes one event after the other, and measures how long each call takes. */
+    private void measure(EventSql eventSql) {
+        for (int number = 1; !stopped; number++) {
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(5));
+            String key = "measured-" + number % 20;
+            String value = key + "/" + number;
+            long began = System.nanoTime();
+            EventPosition at = eventSql.publisher().publish(STREAM, Event.ofText(key, value));
+            longestPublishNanos = Math.max(longestPublishNanos, System.nanoTime() - began);
+            measured.add(new Acknowledgement(value, at.shard(), at.partition(), at.offset(), System.nanoTime()));
+        }
+    }
+
+    private void check(
+            EventSql eventSql, HikariDataSource pool, PublisherGroup publishers, Handled slow, int partitions)
+            throws Exception {
+        List<Ledger.Stored> stored = Ledger.read(STREAM, List.of(pool));
+        System.out.println("MEASURED GrowthChaosIT: " + stored.size() + " events, longest publish "
+                + TimeUnit.NANOSECONDS.toMillis(longestPublishNanos) + " ms, kills " + injected);
+        Ledger.assertGapless(stored);
+        assertInOrder(stored.stream().map(Ledger.Stored::value).toList(), "stored");
+        Set<String> positions = new HashSet<>();
+        Set<String> values = new HashSet<>();
+        for (Ledger.Stored event : stored) {
+            assertThat(values.add(event.value())).as("stored once: %s", event).isTrue();
+            positions.add(event.value() + " " + event.partition() + " " + event.offset());
+        }
+        List<Acknowledgement> acknowledged = new ArrayList<>(publishers.acknowledged());
+        acknowledged.addAll(measured);
+        for (Acknowledgement one : acknowledged) {
+            assertThat(positions).contains(one.value() + " " + one.partition() + " " + one.offset());
+        }
+        assertThat(stored.stream().mapToInt(Ledger.Stored::partition).max().orElseThrow())
+                .as("new partitions are used")
+                .isBetween(PARTITIONS, partitions - 1);
+
+        for (String consumer : List.of("plain", "slow")) {
+            await().atMost(DEADLINE)
+                    .ignoreExceptions()
+                    .until(() -> eventSql.positions(STREAM, consumer).stream().allMatch(p -> p.lag() == 0));
+        }
+        for (MemberProcess member : members) {
+            member.close();
+        }
+        HandledRecords.read(folder.resolve("plain")).verifyEveryKey(stored);
+        List<String> first = slow.events().stream()
+                .filter(distinctPositions())
+                .map(StoredEvent::text)
+                .toList();
+        assertThat(first).as("handled by the slow consumer").containsExactlyInAnyOrderElementsOf(values);
+        assertInOrder(first, "handled by the slow consumer");
+    }
+
+    /** A replay begins at the beginning, when there is nothing that could repeat an event. */
+    private static void checkReplay(EventSql eventSql, HikariDataSource pool) throws Exception {
+        List<String> values = Ledger.read(STREAM, List.of(pool)).stream()
+                .map(Ledger.Stored::value)
+                .toList();
+        Handled again = new Handled();
+        try (Subscription member = eventSql.subscribe(ConsumerSpec.of(STREAM, "replay_at_the_end"), again::add)) {
+            again.awaitSize(values.size());
+            assertThat(again.texts()).containsExactlyInAnyOrderElementsOf(values);
+            assertInOrder(again.texts(), "replayed");
+        }
+    }
+
+    private static Predicate<StoredEvent> distinctPositions() {
+        Set<EventPosition> seen = new HashSet<>();
+        return event -> seen.add(event.position());
+    }
+
+    /** Asserts that the numbers of each name increase, in {@code <name>/<number>}; those without a key have no order. */
+    private static void assertInOrder(List<String> values, String what) {
+        Map<String, Integer> last = new HashMap<>();
+        for (String value : values) {
+            int slash = value.lastIndexOf('/');
+            String name = value.substring(0, slash);
+            int number = Integer.parseInt(value.substring(slash + 1));
+            Integer before = last.put(name, number);
+            assertThat(before == null || before < number || name.endsWith("-"))
+                    .as("%s: %s after %s", what, value, before)
+                    .isTrue();
+        }
+    }
+}

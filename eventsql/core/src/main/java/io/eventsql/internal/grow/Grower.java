@@ -1,0 +1,197 @@
+package io.eventsql.internal.grow;
+
+import io.eventsql.EventSqlException;
+import io.eventsql.Growth;
+import io.eventsql.Growth.ShardGrowth;
+import io.eventsql.Growth.State;
+import io.eventsql.InvalidInputException;
+import io.eventsql.KeyTracking;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.shard.PartitionMap;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.ErrorKind;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.wake.WakeUp;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Adds partitions to streams. Everything it does is in the databases, and each step can be repeated: whatever process calls it
+ * next, after a crash at any place, completes it. Thread-safe.
+ */
+public final class Grower {
+    private static final Logger LOG = LoggerFactory.getLogger(Grower.class);
+    private static final int ATTEMPTS_MAX = 40;
+    private static final long RETRY_MS = 100;
+
+    private final Shards shards;
+    private final StreamRegistry streams;
+    private final WakeUp wakeUp;
+
+    public Grower(Shards shards, StreamRegistry streams, WakeUp wakeUp) {
+        this.shards = shards;
+        this.streams = streams;
+        this.wakeUp = wakeUp;
+    }
+
+    /** See {@link io.eventsql.EventSql#previewGrowth}. */
+    public Growth preview(String name, int partitions) {
+        StreamSpec stream = requireGrowable(name, partitions);
+        List<ShardGrowth> described = new ArrayList<>();
+        for (Shard shard : shards.all()) {
+            described.add(call("Reading the partitions", stream, shard, () -> describe(shard, stream, partitions)));
+        }
+        return new Growth(name, partitions, described);
+    }
+
+    /** See {@link io.eventsql.EventSql#grow}. */
+    public Growth grow(String name, int partitions) {
+        StreamSpec stream = requireGrowable(name, partitions);
+        for (Shard shard : shards.all()) { // all of them before the first one grows
+            call("Adding partitions", stream, shard, () -> prepare(shard, stream, partitions));
+        }
+        for (Shard shard : shards.all()) {
+            call("Growing", stream, shard, () -> grow(shard, stream, partitions));
+        }
+        return preview(name, partitions);
+    }
+
+    /** See {@link io.eventsql.EventSql#cancelGrowth}. */
+    public void cancel(String name) {
+        StreamSpec stream = streams.require(name);
+        for (Shard shard : shards.all()) {
+            call("Removing unused partitions", stream, shard, () -> {
+                int id = shard.ensureStream(stream);
+                boolean removed;
+                do {
+                    removed = shard.require()
+                            .transactionIf(c -> shard.tables().growth().removePartition(c, id));
+                } while (removed);
+                return stream;
+            });
+        }
+    }
+
+    private StreamSpec requireGrowable(String name, int partitions) {
+        StreamSpec stream = streams.require(name);
+        if (partitions < stream.partitions() || partitions > StreamSpec.PARTITIONS_MAX) {
+            throw new InvalidInputException(
+                    "partitions",
+                    "must be between " + stream.partitions() + " (when the stream was created) and "
+                            + StreamSpec.PARTITIONS_MAX + ", but is " + partitions);
+        }
+        if (stream.compaction() != null) {
+            throw cannotGrow(stream, "has compaction, which would keep a former event of each key that moves");
+        } else if (stream.keyTracking() != KeyTracking.OFF) {
+            throw cannotGrow(stream, "counts the events of its keys in their partitions");
+        }
+        return stream;
+    }
+
+    private static InvalidInputException cannotGrow(StreamSpec stream, String reason) {
+        return new InvalidInputException(
+                "stream",
+                "cannot grow: " + stream.name() + " " + reason
+                        + ". Create a stream with more partitions, and copy the events to it with a consumer");
+    }
+
+    private static ShardGrowth describe(Shard shard, StreamSpec stream, int partitions) throws SQLException {
+        int existing = shard.countPartitions(stream); // which reads the map, too
+        PartitionMap map = shard.map(stream);
+        int slots = map.slots().length;
+        if (map.partitions() >= partitions) {
+            return new ShardGrowth(shard.number(), shard.name(), State.GROWN, map.partitions(), slots, 0);
+        }
+        boolean prepared = existing >= partitions
+                && shard.require().read(c -> shard.tables().streams().hasAllPartitions(c, stream));
+        return new ShardGrowth(
+                shard.number(),
+                shard.name(),
+                prepared ? State.PREPARED : State.PENDING,
+                map.partitions(),
+                slots,
+                map.movedSlots(map.grown(partitions)));
+    }
+
+    /** Adds the partitions with their tables: everything that an append needs, before a map names them. */
+    private ShardGrowth prepare(Shard shard, StreamSpec stream, int partitions) throws SQLException {
+        int id = shard.readOrCreateStream(stream).id();
+        if (shard.map(stream).partitions() < partitions) {
+            shard.require().transaction(c -> {
+                shard.tables().growth().addPartitions(c, id, partitions, true);
+                return id;
+            });
+            shard.createStream(stream); // the tables that are missing
+        }
+        return describe(shard, stream, partitions);
+    }
+
+    /** The step that cannot be undone. Where another process was faster, or the commit was in doubt, the map says so. */
+    private ShardGrowth grow(Shard shard, StreamSpec stream, int partitions) throws SQLException {
+        ShardGrowth before = describe(shard, stream, partitions);
+        if (before.state() == State.GROWN) {
+            return before;
+        }
+        int id = shard.ensureStream(stream);
+        PartitionMap former = shard.map(stream);
+        PartitionMap next = former.grown(partitions);
+        long beganAt = System.nanoTime();
+        shard.require().replicatedTransaction(c -> {
+            shard.tables().growth().grow(c, id, former.version(), next.slots());
+            return id;
+        });
+        LOG.info(
+                "Stream {} has grown from {} to {} partitions on {}; {} of {} slots have moved, in {} ms",
+                stream.name(),
+                former.partitions(),
+                partitions,
+                shard,
+                before.movingSlots(),
+                before.slots(),
+                TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - beganAt));
+        shard.findStream(stream.name());
+        for (int consumer : shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
+            wakeUp.consumerChanged(shard, consumer);
+        }
+        return describe(shard, stream, partitions);
+    }
+
+    private <T> T call(String action, StreamSpec stream, Shard shard, Callable<T> step) {
+        String failure = action + " of stream " + stream.name() + " on " + shard + " failed";
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return step.call();
+            } catch (SQLException e) {
+                if (SqlErrors.state(e).equals(SqlErrors.PARTITION_IN_USE)) {
+                    throw cannotGrow(stream, "has partitions that were added for copies of failed events");
+                }
+                boolean mayPass = SqlErrors.classify(e) != ErrorKind.CONTENT && attempt < ATTEMPTS_MAX;
+                if (!mayPass || Thread.currentThread().isInterrupted()) {
+                    throw new EventSqlException(failure + "; repeat the call to continue: " + SqlErrors.message(e), e);
+                }
+                LOG.debug("{}; retrying in {} ms", failure, RETRY_MS, e);
+                pause();
+            } catch (RuntimeException e) {
+                throw e;
+            } catch (Exception e) {
+                throw new EventSqlException(failure, e);
+            }
+        }
+    }
+
+    /** An interrupt ends the call after the current attempt. */
+    private static void pause() {
+        try {
+            TimeUnit.MILLISECONDS.sleep(RETRY_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,137 @@
+package io.eventsql.internal.shard;
+
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The partition of each key of a stream on one shard. Keys belong to slots, slots to partitions; growth moves slots. Immutable;
+ * an append names the version, which the shard compares.
+ *
+ * <p>A stream that has not grown needs no slots: its keys are spread by {@code hash % partitions}. Its number of slots is a
+ * multiple of that number of partitions, so the same placement can be written as slots, whatever the number is.
+ */
+public final class PartitionMap {
+    /** The upper bound of the number of slots: more than the partitions of a stream, so that these get equal shares. */
+    static final int SLOTS_MAX = 4_096;
+
+    private final int version;
+    private final int partitions;
+    /** {@code null}: as spread by the stream that has not grown. */
+    private final short @Nullable [] slots;
+
+    private PartitionMap(int version, int partitions, short @Nullable [] slots) {
+        this.version = version;
+        this.partitions = partitions;
+        this.slots = slots;
+    }
+
+    /** Returns the map of a stream that has not grown. */
+    public static PartitionMap first(int version, int partitions) {
+        return new PartitionMap(version, partitions, null);
+    }
+
+    /** Returns the map of a stream that has grown. */
+    static PartitionMap of(int version, int partitions, Short[] stored) {
+        short[] slots = new short[stored.length];
+        for (int i = 0; i < slots.length; i++) {
+            slots[i] = stored[i];
+        }
+        return new PartitionMap(version, partitions, slots);
+    }
+
+    public int version() {
+        return version;
+    }
+
+    /** Returns the number of partitions of the stream on the shard. */
+    public int partitions() {
+        return partitions;
+    }
+
+    /** Returns whether the stream has grown. */
+    public boolean hasGrown() {
+        return slots != null;
+    }
+
+    /** Returns the partition of a key with this hash. */
+    public int partition(long hash) {
+        short[] current = slots;
+        return current == null ? KeyHash.partition(hash, partitions) : current[KeyHash.partition(hash, current.length)];
+    }
+
+    /** Returns the partition of each slot. */
+    public short[] slots() {
+        if (slots != null) {
+            return slots.clone();
+        }
+        short[] first = new short[SLOTS_MAX / partitions * partitions];
+        for (int i = 0; i < first.length; i++) {
+            first[i] = (short) (i % partitions);
+        }
+        return first;
+    }
+
+    /**
+     * Returns the next map, with more partitions. Each gets an equal number of slots, or one more; only slots that the new
+     * partitions get are moved, and each of these gets them from as few partitions as possible.
+     */
+    public PartitionMap grown(int morePartitions) {
+        if (morePartitions <= partitions) {
+            throw new IllegalArgumentException(morePartitions + " partitions are not more than " + partitions);
+        }
+        short[] next = slots();
+        int share = next.length / morePartitions;
+        int larger = next.length % morePartitions; // the first ones have one more
+        int[] owned = new int[morePartitions];
+        for (short partition : next) {
+            owned[partition]++;
+        }
+        int receiver = partitions;
+        for (int giver = 0; giver < partitions; giver++) {
+            int surplus = owned[giver] - share - (giver < larger ? 1 : 0);
+            for (int slot = 0; slot < next.length && surplus > 0; slot++) {
+                while (receiver < morePartitions && owned[receiver] == share + (receiver < larger ? 1 : 0)) {
+                    receiver++;
+                }
+                if (receiver == morePartitions) {
+                    break;
+                }
+                if (next[slot] == giver) {
+                    next[slot] = (short) receiver;
+                    owned[receiver]++;
+                    surplus--;
+                }
+            }
+        }
+        return new PartitionMap(version + 1, morePartitions, next);
+    }
+
+    /** Returns the number of slots that belong to other partitions in the other map, which has as many slots. */
+    public int movedSlots(PartitionMap other) {
+        short[] here = slots();
+        short[] there = other.slots();
+        int moved = 0;
+        for (int i = 0; i < here.length; i++) {
+            moved += here[i] == there[i] ? 0 : 1;
+        }
+        return moved;
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof PartitionMap map
+                && version == map.version
+                && partitions == map.partitions
+                && Arrays.equals(slots, map.slots);
+    }
+
+    @Override
+    public int hashCode() {
+        return 31 * version + partitions;
+    }
+
+    @Override
+    public String toString() {
+        return "map " + version + " of " + partitions + " partitions";
+    }
+}

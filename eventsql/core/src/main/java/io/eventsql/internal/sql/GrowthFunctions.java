@@ -1,0 +1,52 @@
+package io.eventsql.internal.sql;
+
+import java.sql.Connection;
+
+/** The functions that add partitions to a stream, give it another map, and remove partitions that are not in use yet. */
+public final class GrowthFunctions {
+    // Indexes: the primary keys. Takes an advisory lock of the stream, and locks the rows of its consumers.
+    private static final String ADD = "SELECT eventsql.add_partitions_v1(?, ?, ?)";
+
+    // Indexes: the primary keys, producer_batch_head. Locks the rows of all partitions of the stream, in their order.
+    private static final String GROW = "SELECT eventsql.grow_stream_v1(?, ?, ?::smallint[])";
+
+    // Indexes: the primary keys. Locks the table of the stream, without waiting for it.
+    private static final String REMOVE = "SELECT eventsql.remove_partition_v1(?)";
+
+    private final SqlSchema schema;
+
+    public GrowthFunctions(SqlSchema schema) {
+        this.schema = schema;
+    }
+
+    /**
+     * Adds partitions until the stream has as many, in the caller's transaction. Their tables follow: {@link
+     * StreamTable#createPartitions}.
+     *
+     * @param closed whether no consumer may handle them before {@link #grow}
+     */
+    public void addPartitions(Connection connection, int streamId, int partitions, boolean closed) {
+        Jooq.using(connection).fetch(schema.sql(ADD), streamId, partitions, closed);
+    }
+
+    /**
+     * Gives a stream the next map, in the caller's transaction.
+     *
+     * @param formerVersion the version of the map that this one replaces
+     * @param slots the partition of each slot
+     * @throws org.jooq.exception.DataAccessException with {@link SqlErrors#MAP_VERSION} if the map has another version, {@link
+     *     SqlErrors#PARTITION_IN_USE} if a new partition was added for other purposes
+     */
+    public void grow(Connection connection, int streamId, int formerVersion, short[] slots) {
+        Short[] stored = new Short[slots.length];
+        for (int i = 0; i < slots.length; i++) {
+            stored[i] = slots[i];
+        }
+        Jooq.using(connection).fetch(schema.sql(GROW), streamId, formerVersion, stored);
+    }
+
+    /** Removes the last partition of a stream with its tables, unless it is in use; returns whether it did. */
+    public boolean removePartition(Connection connection, int streamId) {
+        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(REMOVE), streamId));
+    }
+}

@@ -1,0 +1,43 @@
+package io.eventsql.flink.sink;
+
+import java.util.List;
+
+/**
+ * Where the events of a stream go: those of a key to one partition of one shard. All that a sink knows of routing. Immutable.
+ *
+ * @param slotMap for each key slot the number of its shard
+ * @param shards the map of the stream's partitions on each shard, by number
+ */
+record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
+    /** A partition of a shard. */
+    record Target(int shard, int partition) {}
+
+    /**
+     * How the keys of a shard are spread over the partitions of the stream.
+     *
+     * @param version batches that were routed by another version are rejected by the database
+     * @param partitions the number of partitions
+     */
+    record PartitionMap(int version, int partitions) {}
+
+    /** Returns the partition of a key. */
+    Target of(String key) {
+        long hash = KeyHash.of(key);
+        int shard = slotMap.get(KeyHash.slot(hash));
+        return new Target(shard, KeyHash.partition(hash, shards.get(shard).partitions()));
+    }
+
+    /** Returns the partition of events without a key, which take turns: that of the given turn. */
+    Target ofTurn(int turn) {
+        int shard = Math.floorMod(turn, shards.size());
+        return new Target(
+                shard,
+                Math.floorMod(
+                        Math.floorDiv(turn, shards.size()), shards.get(shard).partitions()));
+    }
+
+    /** Returns the version of the map by which events go to a partition. */
+    int mapVersion(Target target) {
+        return shards.get(target.shard()).version();
+    }
+}

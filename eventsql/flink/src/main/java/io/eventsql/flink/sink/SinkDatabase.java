@@ -1,0 +1,244 @@
+package io.eventsql.flink.sink;
+
+import io.eventsql.flink.sink.SinkSql.Identity;
+import io.eventsql.flink.sink.SinkSql.StreamRow;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Executor;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A shard's database and the connection to it, opened when it is needed and again after an error. Used by one thread.
+ *
+ * <p>Each call is a transaction of its own, which sets what it needs for itself: behind a pooler, another client has the session
+ * next. The server ends a transaction whose client does not continue.
+ */
+final class SinkDatabase implements AutoCloseable {
+    private static final Executor SAME_THREAD = Runnable::run;
+    private static final int SCHEMA_VERSION_MIN = 25;
+    private static final int STALE_ATTEMPTS_MAX = 3;
+
+    private final DataSource dataSource;
+    private final SinkSql sql;
+    private final int networkTimeoutMs;
+    private final String begin;
+    private final Map<String, StreamRow> streams = new HashMap<>();
+
+    private @Nullable Connection connection;
+    private @Nullable Identity identity;
+    private @Nullable String incarnation;
+
+    SinkDatabase(DataSource dataSource, SinkSql sql, int networkTimeoutMs) {
+        this.dataSource = dataSource;
+        this.sql = sql;
+        this.networkTimeoutMs = networkTimeoutMs;
+        this.begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+                + " SET LOCAL idle_in_transaction_session_timeout = " + networkTimeoutMs;
+    }
+
+    /** The databases or the stream are not those of the settings: no attempt helps. */
+    static final class WrongDatabaseException extends SQLException {
+        private static final long serialVersionUID = 1L;
+
+        WrongDatabaseException(String message) {
+            super(message, "ES000");
+        }
+    }
+
+    /** Work in one transaction. */
+    @FunctionalInterface
+    private interface Work<T> {
+        T run(Connection connection) throws SQLException;
+    }
+
+    /** Returns the identity, with the slot map as it is now. */
+    Identity findIdentity() throws SQLException {
+        return transaction(this::requireIdentity);
+    }
+
+    /** Returns the number of partitions of a stream; 0 if it does not exist here. */
+    int findPartitions(String stream) throws SQLException {
+        return transaction(current ->
+                sql.findStream(current, stream).map(StreamRow::partitions).orElse(0));
+    }
+
+    /**
+     * Appends a batch, unless it is stored already, in a transaction that is committed when this returns.
+     *
+     * @param sink {@code null}: the batch's producer need not be remembered
+     * @return whether it was not stored before
+     * @throws SQLException if it is not stored, or may not be: it may be repeated
+     */
+    boolean append(@Nullable String sink, EventBatch batch) throws SQLException {
+        for (int attempt = 1; ; attempt++) {
+            try {
+                return transaction(current -> sql.append(
+                        current,
+                        sink,
+                        requireIncarnation(current),
+                        networkTimeoutMs / 2,
+                        requireStream(current, batch.stream()).id(),
+                        batch));
+            } catch (SQLException e) {
+                if (attempt == STALE_ATTEMPTS_MAX || !repair(e, batch)) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    /** Removes the reason of an error, if that is possible. */
+    private boolean repair(SQLException e, EventBatch batch) throws SQLException {
+        if (SinkErrors.isStale(e)) {
+            incarnation = null;
+            streams.clear();
+            return true;
+        } else if (SinkErrors.isMissingSegment(e)) {
+            addSegments(batch);
+            return true;
+        }
+        return false;
+    }
+
+    /** Adds segments until there is room for the batch: a few by each transaction. */
+    private void addSegments(EventBatch batch) throws SQLException {
+        int added;
+        do {
+            added = transaction(current -> sql.ensureSegments(
+                    current,
+                    requireIncarnation(current),
+                    requireStream(current, batch.stream()).id(),
+                    batch.target().partition(),
+                    batch.events().size()));
+        } while (added > 0);
+    }
+
+    /** Tells consumers that the partitions of some batches have new events. */
+    void signal(String sender, Collection<EventBatch> batches) throws SQLException {
+        transaction(current -> {
+            List<String> changes = new ArrayList<>();
+            for (EventBatch batch : batches) {
+                changes.add(requireStream(current, batch.stream()).id() + ":"
+                        + batch.target().partition());
+            }
+            sql.signal(current, sender, changes);
+            return true;
+        });
+    }
+
+    private String requireIncarnation(Connection current) throws SQLException {
+        String known = incarnation;
+        if (known == null) {
+            known = sql.findIncarnation(current);
+            if (known == null) {
+                throw new SQLException(
+                        "The database is being restored, or was restored or copied and the library has not opened it since;"
+                                + " open it, or call declare_restored",
+                        "57P03");
+            }
+            incarnation = known;
+        }
+        return known;
+    }
+
+    private StreamRow requireStream(Connection current, String name) throws SQLException {
+        StreamRow known = streams.get(name);
+        if (known == null) {
+            known = sql.findStream(current, name)
+                    .orElseThrow(() -> new WrongDatabaseException("Stream " + name + " does not exist there"));
+            streams.put(name, known);
+        }
+        return known;
+    }
+
+    private Identity requireIdentity(Connection current) throws SQLException {
+        Identity found = sql.findIdentity(current)
+                .orElseThrow(
+                        () -> new WrongDatabaseException("A database is no shard yet: the library has not opened it"));
+        if (found.schemaVersion() < SCHEMA_VERSION_MIN) {
+            throw new WrongDatabaseException("The schema of shard " + found.shard() + " has version "
+                    + found.schemaVersion() + ", but the sink needs " + SCHEMA_VERSION_MIN
+                    + " or later; open it with a later release first");
+        }
+        Identity known = identity;
+        if (known != null && (!known.isSameCluster(found) || known.shard() != found.shard())) {
+            throw new WrongDatabaseException("A database was shard " + known.shard() + " of cluster " + known.cluster()
+                    + ", and is now shard " + found.shard() + " of cluster " + found.cluster());
+        }
+        identity = found;
+        return found;
+    }
+
+    private <T> T transaction(Work<T> work) throws SQLException {
+        Connection current = connection();
+        boolean isCommitted = false;
+        try {
+            try (Statement statement = current.createStatement()) {
+                statement.execute(begin);
+            }
+            T result = work.run(current);
+            current.clearWarnings();
+            current.commit();
+            isCommitted = true;
+            SinkErrors.requireNoDoubt(current.getWarnings());
+            return result;
+        } finally {
+            if (!isCommitted) {
+                rollback(current);
+            }
+        }
+    }
+
+    private void rollback(Connection current) {
+        try {
+            current.rollback();
+        } catch (SQLException e) { // it is broken: the first error is the one to report
+            close();
+        }
+    }
+
+    private Connection connection() throws SQLException {
+        Connection present = connection;
+        if (present != null) {
+            return present;
+        }
+        Connection opened = dataSource.getConnection();
+        connection = opened;
+        boolean isUsable = false;
+        try {
+            opened.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
+            opened.setAutoCommit(false);
+            if (identity != null) { // a failover may have led to another database
+                transaction(this::requireIdentity);
+            }
+            isUsable = true;
+            return opened;
+        } finally {
+            if (!isUsable) {
+                close();
+            }
+        }
+    }
+
+    /** Closes the connection, which a later call opens again. */
+    @Override
+    public void close() {
+        Connection closed = connection;
+        connection = null;
+        if (closed != null) {
+            try {
+                closed.abort(SAME_THREAD);
+                closed.close();
+            } catch (SQLException e) {
+                return; // it is closed
+            }
+        }
+    }
+}

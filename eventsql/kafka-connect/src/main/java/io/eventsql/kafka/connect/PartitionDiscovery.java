@@ -1,0 +1,91 @@
+package io.eventsql.kafka.connect;
+
+import io.eventsql.reader.EventReader;
+import io.eventsql.reader.PartitionRange;
+import io.eventsql.reader.StreamPartition;
+import java.util.List;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Finds the partitions of the streams, and reports when there are others than before. Thread-safe. */
+final class PartitionDiscovery implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(PartitionDiscovery.class);
+
+    private final ConnectorConfig config;
+    private final Runnable onChange;
+    private final ScheduledExecutorService timer;
+    /** The partitions that the tasks were given; empty before. */
+    private volatile List<StreamPartition> assigned = List.of();
+
+    private @Nullable EventReader reader;
+
+    /**
+     * Starts looking for other partitions once {@link #assign} was called.
+     *
+     * @param onChange called on a thread of its own, with each poll that finds others, until they are assigned
+     */
+    PartitionDiscovery(ConnectorConfig config, Runnable onChange) {
+        this.config = config;
+        this.onChange = onChange;
+        this.timer = Executors.newSingleThreadScheduledExecutor(task -> {
+            Thread thread = new Thread(task, "eventsql-partition-discovery");
+            thread.setDaemon(true);
+            return thread;
+        });
+        long intervalMs = config.discoveryInterval().toMillis();
+        var unused = timer.scheduleWithFixedDelay(this::compare, intervalMs, intervalMs, TimeUnit.MILLISECONDS);
+    }
+
+    /** Returns the partitions of all streams, in order. Its exceptions are those of {@link EventReader#ranges}. */
+    synchronized List<StreamPartition> find() {
+        EventReader current = reader;
+        if (current == null) {
+            current = config.openReader();
+            reader = current;
+        }
+        EventReader open = current;
+        return config.streams().stream()
+                .flatMap(stream -> open.ranges(stream).stream())
+                .map(PartitionRange::partition)
+                .sorted()
+                .toList();
+    }
+
+    /** Returns the partitions, and considers them assigned. */
+    List<StreamPartition> assign() {
+        List<StreamPartition> found = find();
+        assigned = found;
+        return found;
+    }
+
+    private void compare() {
+        try {
+            List<StreamPartition> before = assigned;
+            if (!before.isEmpty() && !find().equals(before)) {
+                LOG.info("The partitions of {} have changed; the tasks are configured anew", config.source());
+                onChange.run();
+            }
+        } catch (RuntimeException e) {
+            LOG.warn(
+                    "Looking for new partitions of {} failed; retrying in {}: {}",
+                    config.source(),
+                    config.discoveryInterval(),
+                    e.getMessage());
+        }
+    }
+
+    @Override
+    public void close() {
+        timer.shutdownNow();
+        synchronized (this) {
+            EventReader current = reader;
+            if (current != null) {
+                current.close();
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+package io.eventsql.runner.drivers.nats;
+
+import io.eventsql.Event;
+import io.eventsql.runner.driver.DeliveryListener;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.PublishTarget;
+import io.nats.client.Connection;
+import io.nats.client.JetStreamApiException;
+import io.nats.client.Message;
+import io.nats.client.api.StorageType;
+import io.nats.client.api.StreamConfiguration;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Streams of a NATS server, stored in files. Stores keys as headers. Thread-safe. */
+final class NatsDriver implements Driver {
+    private final NatsSettings settings;
+    private final List<Connection> connections = new ArrayList<>();
+    private final List<NatsSubscription> subscriptions = new CopyOnWriteArrayList<>();
+
+    private NatsDriver(NatsSettings settings) {
+        this.settings = settings;
+    }
+
+    /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
+    static NatsDriver open(DriverSettings settings) throws IOException, InterruptedException {
+        NatsDriver driver = new NatsDriver(NatsSettings.of(settings));
+        try {
+            for (int i = 0; i < driver.settings.connections(); i++) {
+                driver.connections.add(driver.settings.connect());
+            }
+            return driver;
+        } catch (IOException | InterruptedException | RuntimeException e) {
+            driver.close();
+            throw e;
+        }
+    }
+
+    private Connection connection() {
+        return connections.getFirst();
+    }
+
+    @Override
+    public String version() {
+        return "NATS " + connection().getServerInfo().getVersion();
+    }
+
+    @Override
+    public void createStream(String name, int partitions) throws IOException, JetStreamApiException {
+        create(connection(), name);
+    }
+
+    static void create(Connection connection, String name) throws IOException, JetStreamApiException {
+        connection
+                .jetStreamManagement()
+                .addStream(StreamConfiguration.builder()
+                        .name(name)
+                        .subjects(name)
+                        .storageType(StorageType.File)
+                        .build());
+    }
+
+    /** Calls with one keyed event use the connection of the key, so that they keep their order. */
+    @Override
+    public PublishTarget publisher(String stream) {
+        List<NatsAppend> appends = new ArrayList<>();
+        try {
+            for (Connection connection : connections) {
+                appends.add(new NatsAppend(settings, connection, stream));
+            }
+        } catch (IOException e) {
+            throw new IllegalStateException("Cannot publish to " + stream + ": " + e.getMessage(), e);
+        }
+        AtomicInteger turn = new AtomicInteger();
+        return new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                publishAsync(events).toCompletableFuture().join();
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                String key = events.getFirst().key();
+                int number = key == null ? turn.getAndIncrement() : events.size() == 1 ? key.hashCode() : 0;
+                return appends.get(Math.floorMod(number, appends.size())).append(events);
+            }
+        };
+    }
+
+    @Override
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener)
+            throws IOException, JetStreamApiException {
+        NatsSubscription subscription = new NatsSubscription(
+                settings,
+                connection().getStreamContext(stream),
+                consumer,
+                message -> listener.delivered(List.of(message), NatsSubscription::key, Message::getData));
+        subscriptions.add(subscription);
+        return () -> {
+            subscriptions.remove(subscription);
+            subscription.close();
+        };
+    }
+
+    @Override
+    public void clear(String stream) throws IOException, JetStreamApiException {
+        connection().jetStreamManagement().purgeStream(stream);
+    }
+
+    @Override
+    public void close() {
+        subscriptions.forEach(NatsSubscription::close);
+        try {
+            for (Connection connection : connections) {
+                connection.close();
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+package io.eventsql.runner.drivers.pgmq;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.Event;
+import io.eventsql.runner.driver.CallGroups;
+import io.eventsql.runner.driver.DeliveryListener;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.PublishTarget;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/** Queues of pgmq in one database, with one consumer each. Thread-safe. */
+final class PgmqDriver implements Driver {
+    private final PgmqSettings settings;
+    private final HikariDataSource database;
+    private final PgmqStatements statements;
+    private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
+    private final Map<String, PgmqSubscription> subscriptions = new ConcurrentHashMap<>();
+
+    private PgmqDriver(PgmqSettings settings) {
+        this.settings = settings;
+        this.database = settings.pool(1);
+        this.statements = new PgmqStatements(database);
+    }
+
+    /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
+    static PgmqDriver open(DriverSettings settings) throws SQLException, IOException {
+        PgmqDriver driver = new PgmqDriver(PgmqSettings.of(settings));
+        try {
+            driver.statements.install(Path.of(driver.settings.sqlFile()));
+            return driver;
+        } catch (SQLException | IOException e) {
+            driver.close();
+            throw e;
+        }
+    }
+
+    @Override
+    public String version() {
+        try {
+            return "PGMQ " + settings.version() + " on PostgreSQL " + statements.serverVersion();
+        } catch (SQLException e) {
+            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
+        }
+    }
+
+    @Override
+    public void createStream(String name, int partitions) throws SQLException {
+        statements.create(name);
+    }
+
+    @Override
+    public PublishTarget publisher(String stream) {
+        CallGroups grouped =
+                new CallGroups(settings.lanes(), settings.groupEvents(), events -> statements.send(stream, events));
+        groups.add(grouped);
+        return new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                if (settings.groupEvents() > 1) {
+                    grouped.submit(events).join();
+                    return;
+                }
+                try {
+                    statements.send(stream, events);
+                } catch (SQLException e) {
+                    throw new IllegalStateException("Sending failed: " + e.getMessage(), e);
+                }
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                return grouped.submit(events);
+            }
+        };
+    }
+
+    /** @throws UnsupportedOperationException if the queue has a consumer, because two would share its events */
+    @Override
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        PgmqSubscription subscription = subscriptions.compute(stream, (queue, former) -> {
+            if (former != null) {
+                throw new UnsupportedOperationException("Consumers of a queue of pgmq share its events");
+            }
+            return new PgmqSubscription(statements, settings, queue, listener::delivered, listener::failed);
+        });
+        return () -> {
+            subscriptions.remove(stream, subscription);
+            subscription.close();
+        };
+    }
+
+    @Override
+    public void clear(String stream) throws SQLException {
+        statements.purge(stream);
+    }
+
+    @Override
+    public void close() {
+        subscriptions.values().forEach(PgmqSubscription::close);
+        groups.forEach(CallGroups::close);
+        database.close();
+    }
+}
