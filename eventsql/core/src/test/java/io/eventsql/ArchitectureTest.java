@@ -140,16 +140,7 @@ class ArchitectureTest {
             .mayOnlyBeAccessedByLayers("shard")
             .whereLayer("sql")
             .mayOnlyBeAccessedByLayers(
-                    "aggregate",
-                    "append",
-                    "consume",
-                    "relay",
-                    "erase",
-                    "grow",
-                    "retain",
-                    "wake",
-                    "shard",
-                    "schema");
+                    "aggregate", "append", "consume", "relay", "erase", "grow", "retain", "wake", "shard", "schema");
 
     @ArchTest
     static final ArchRule internals_haveNoCycles =

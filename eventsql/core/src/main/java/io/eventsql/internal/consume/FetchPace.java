@@ -51,7 +51,8 @@ final class FetchPace {
     void record(long begin, long end, int events) {
         rate.record(events, begin);
         long duration = Math.min(end - begin, DURATION_NANOS_MAX);
-        // Few events would have taken no longer than many. Without this, slow fetches would count until few are fetched again,
+        // Few events would have taken no longer than many. Without this, slow fetches would count until few are fetched
+        // again,
         // which the longer interval itself prevents.
         if (events < FEW_EVENTS || duration < durationNanos) {
             durationNanos += (duration - durationNanos) / AVERAGED_FETCHES;

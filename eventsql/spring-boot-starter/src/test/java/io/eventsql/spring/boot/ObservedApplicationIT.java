@@ -305,7 +305,8 @@ class ObservedApplicationIT {
     @Test
     void endpoint_previewsGrowsAndCancels() throws Exception {
         newStream("growing");
-        assertThat(post("/eventsql/growing/preview-growth", "{\"partitions\": 5}").body())
+        assertThat(post("/eventsql/growing/preview-growth", "{\"partitions\": 5}")
+                        .body())
                 .contains("\"state\":\"PENDING\"");
         assertThat(post("/eventsql/growing/grow", "{\"partitions\": 5}").body())
                 .contains("\"state\":\"GROWN\"")

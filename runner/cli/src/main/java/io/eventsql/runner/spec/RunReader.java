@@ -66,7 +66,8 @@ final class RunReader {
     }
 
     private static EnvironmentSpec environment(WorkloadFields fields) {
-        String server = fields.oneOf("server", "postgres", "postgres", "postgres-pgq", "kafka", "redis", "nats", "none");
+        String server =
+                fields.oneOf("server", "postgres", "postgres", "postgres-pgq", "kafka", "redis", "nats", "none");
         boolean postgres = server.startsWith("postgres");
         EnvironmentSpec environment = new EnvironmentSpec(
                 server,

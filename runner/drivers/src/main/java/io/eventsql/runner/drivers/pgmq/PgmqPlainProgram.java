@@ -30,8 +30,8 @@ final class PgmqPlainProgram implements PlainProgram {
             statements.create(queue);
             Load grouped = new Load(load.callers(), load.async(), perStatement, load.eventBytes(), load.seconds());
             PlainLoop.Caller caller = () -> statements.send(queue, events);
-            PgmqSubscription consuming = new PgmqSubscription(
-                    statements, pgmq, queue, page -> arrived.addAndGet(page.size()), failure::set);
+            PgmqSubscription consuming =
+                    new PgmqSubscription(statements, pgmq, queue, page -> arrived.addAndGet(page.size()), failure::set);
             try {
                 return PlainLoop.run(grouped, Collections.nCopies(callers, caller), () -> {}, arrived::get);
             } finally {
