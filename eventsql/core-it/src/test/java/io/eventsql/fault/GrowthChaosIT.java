@@ -130,12 +130,20 @@ class GrowthChaosIT {
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
             }
             if (random.nextInt(3) == 0) {
-                eventSql.consumer(STREAM, "replay").seek(StartPosition.EARLIEST);
+                replay(eventSql);
                 injected.merge("replay", 1, Integer::sum);
             }
         }
         System.out.println("GrowthChaosIT: " + growths + " growths to " + partitions + " partitions, " + injected);
         return partitions;
+    }
+
+    /** Moves a consumer to the beginning, as soon as the database answers. */
+    private static void replay(EventSql eventSql) {
+        await().atMost(DEADLINE).ignoreExceptions().until(() -> {
+            eventSql.consumer(STREAM, "replay").seek(StartPosition.EARLIEST);
+            return true;
+        });
     }
 
     /** Runs a growing process; returns {@code false} if it was killed. */

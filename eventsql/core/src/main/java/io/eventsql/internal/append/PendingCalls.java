@@ -271,7 +271,7 @@ final class PendingCalls {
         private final List<PublishCall> batch = new ArrayList<>();
         private final Map<String, Integer> sticky = new HashMap<>();
         /** The stream of the last call without keys, as most calls are of one stream. */
-        private @Nullable StreamSpec lastWithoutKeys;
+        private @Nullable String lastWithoutKeys;
         /** The sequence of the oldest call in another queue than the one returned last. */
         private long oldestElsewhere;
 
@@ -308,11 +308,11 @@ final class PendingCalls {
                 if (!fits) {
                     break;
                 }
-                if (call.hasNoKeys() && call.stream() != lastWithoutKeys) {
-                    lastWithoutKeys = call.stream();
+                String stream = call.stream().name();
+                if (call.hasNoKeys() && !stream.equals(lastWithoutKeys)) {
+                    lastWithoutKeys = stream;
                     sticky.computeIfAbsent(
-                            call.stream().name(),
-                            name -> nextPartition(name, call.map().partitions()));
+                            stream, name -> nextPartition(name, call.map().partitions()));
                 }
                 batch.add(call);
                 countOut(queue.remove());
