@@ -54,14 +54,16 @@ final class Throughput {
         AtomicLong left = new AtomicLong(events);
         long begun = System.nanoTime();
         ConsumerSpec spec = ConsumerSpec.of(Positions.STREAM, "plain_" + consumers.incrementAndGet());
-        try (Subscription ignored = cluster.eventSql().subscribeBatch(spec, batch -> {
+        Subscription member = cluster.eventSql().subscribeBatch(spec, batch -> {
             if (left.addAndGet(-batch.size()) == 0) {
                 done.countDown();
             }
-        })) {
+        });
+        try {
             done.await();
             return perSecond(System.nanoTime() - begun);
-        } finally { // after the member was closed
+        } finally {
+            member.close();
             cluster.eventSql().consumer(spec.stream(), spec.name()).delete();
         }
     }
