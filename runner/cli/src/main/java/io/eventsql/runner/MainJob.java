@@ -94,7 +94,7 @@ final class MainJob {
         RunSettings settings = setup.settings;
         RunSeries series = new RunSeries(0);
         Integer port = setup.metricsPort;
-        Consumer<String> warnings = System.err::println;
+        Consumer<String> problems = System.err::println;
         try (MetricsServer metrics = port == null
                         ? null
                         : MetricsServer.start(port, series, settings.identity().runner());
@@ -106,7 +106,7 @@ final class MainJob {
                         settings.identity().runner() == 0 ? setup.databases : List.of(),
                         LoadClock.SYSTEM,
                         series::originNanos,
-                        warnings)) {
+                        problems)) {
             if (metrics != null) {
                 System.err.println("Metrics: port " + metrics.port());
             }

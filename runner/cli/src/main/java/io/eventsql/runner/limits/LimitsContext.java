@@ -76,6 +76,7 @@ public record LimitsContext(
     }
 
     /** Shows a line. */
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation would be a dependency
     void show(String format, Object... arguments) {
         progress.accept(String.format(Locale.ROOT, format, arguments));
     }

@@ -67,9 +67,9 @@ final class OutboxBenchmark {
                         // In the second tenth it has reached its working size.
                         "outbox size with a snapshot, last tenth / second tenth",
                         "value",
-                        Figure.of(Statistics.ratio(
-                                with.outbox.getLast().bytesMax(),
-                                with.outbox.get(1).bytesMax())))
+                        Figure.of(
+                                Statistics.ratio((double) with.outbox.getLast().bytesMax(), (double)
+                                        with.outbox.get(1).bytesMax())))
                 .part();
     }
 

@@ -218,8 +218,11 @@ final class RetentionBenchmark {
         String row = "into segments of 10,000 events";
         part.add("burst", row, "offered_events_per_second", Figure.of(rate, "events/s"))
                 .add("burst", row, "events", Figure.of(measured.publishedEvents()))
-                .add("burst", row, "segments", Figure.of((double)
-                        (new StreamLog(context.dataSource(), stream).heads() / SEGMENT_EVENTS)))
+                .add(
+                        "burst",
+                        row,
+                        "segments",
+                        Figure.of(new StreamLog(context.dataSource(), stream).heads() / SEGMENT_EVENTS))
                 .addLatency("burst", row, "", Percentiles.ofMicros(measured.latencyMicros()))
                 .requireNoErrors(measured.errors(), "of the burst");
     }

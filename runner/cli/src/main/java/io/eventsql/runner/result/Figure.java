@@ -35,9 +35,19 @@ public record Figure(
         return new Figure(value, unit, null, null, null);
     }
 
-    /** Creates a count or ratio that was measured once. */
+    /** Creates a ratio that was measured once. */
     public static Figure of(double value) {
         return of(value, "");
+    }
+
+    /** Creates a count that was measured once. */
+    public static Figure of(long count) {
+        return of((double) count, "");
+    }
+
+    /** Creates a size or number that was measured once. */
+    public static Figure of(long value, String unit) {
+        return of((double) value, unit);
     }
 
     /** Creates the median of at least one round. */

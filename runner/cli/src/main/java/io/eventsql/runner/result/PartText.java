@@ -49,7 +49,7 @@ final class PartText {
         boolean named = unit.isEmpty()
                 || column.endsWith("_" + unit)
                 || row.name().endsWith("_" + unit)
-                || unit.equals("events/s") && (column + row.name()).contains("events_per_second");
+                || (unit.equals("events/s") && (column + row.name()).contains("events_per_second"));
         return figure.text() + (named ? "" : " " + unit);
     }
 
