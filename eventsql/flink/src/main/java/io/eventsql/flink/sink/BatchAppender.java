@@ -41,6 +41,8 @@ final class BatchAppender implements AutoCloseable {
 
     private @Nullable KeyRoutes routes;
     private long routesFoundAt;
+    /** Whether no batch was rejected because of its map since the routes were found. */
+    private boolean areRoutesValid;
 
     BatchAppender(SinkSettings settings) {
         this.settings = settings;
@@ -57,7 +59,7 @@ final class BatchAppender implements AutoCloseable {
         Retries retries = new Retries();
         while (true) {
             try {
-                return remember(cluster.findRoutes(settings.stream()));
+                return remember(cluster.findRoutes());
             } catch (SQLException e) {
                 retries.awaitNext("Reading the partitions", e);
             }
@@ -67,20 +69,21 @@ final class BatchAppender implements AutoCloseable {
     private KeyRoutes remember(KeyRoutes found) {
         routes = found;
         routesFoundAt = System.nanoTime();
+        areRoutesValid = true;
         return found;
     }
 
     /**
-     * Returns where later events go: after a while asks again. While no database responds, the former routes; a batch that was
+     * Returns where later events go: asks again after a while, and after a rejection because of the map. While no database responds, the former routes; a batch that was
      * routed by an old map is routed anew when it is appended.
      */
     KeyRoutes refreshedRoutes() {
         KeyRoutes known = Objects.requireNonNull(routes, "routes");
-        if (System.nanoTime() - routesFoundAt < ROUTES_AGE_MAX.toNanos()) {
+        if (areRoutesValid && System.nanoTime() - routesFoundAt < ROUTES_AGE_MAX.toNanos()) {
             return known;
         }
         try {
-            return remember(cluster.findRoutes(settings.stream()));
+            return remember(cluster.findRoutes());
         } catch (SQLException e) {
             LOG.debug("Reading the partitions failed for {}; keeping the former ones", settings, e);
             return remember(known);
@@ -122,19 +125,8 @@ final class BatchAppender implements AutoCloseable {
     private void append(int shard, List<EventBatch> batches) throws SQLException {
         Map<Target, EventBatch> stored = new HashMap<>();
         try {
-            SinkDatabase database = cluster.shard(shard);
             while (!batches.isEmpty()) {
-                EventBatch batch = batches.get(0);
-                try {
-                    if (database.append(rememberedAs, batch)) {
-                        stored.put(batch.target(), batch);
-                    }
-                } catch (SQLException e) {
-                    if (!SinkErrors.state(e).equals(SinkErrors.MAP_VERSION)) {
-                        throw e;
-                    }
-                    appendByOtherRoutes(batch, e);
-                }
+                append(batches.get(0), stored);
                 batches.remove(0);
             }
         } finally {
@@ -142,15 +134,32 @@ final class BatchAppender implements AutoCloseable {
         }
     }
 
+    private void append(EventBatch batch, Map<Target, EventBatch> stored) throws SQLException {
+        SinkDatabase database = cluster.shard(batch.target().shard());
+        try {
+            if (database.append(rememberedAs, batch)) {
+                stored.put(batch.target(), batch);
+            }
+        } catch (SQLException e) {
+            if (!SinkErrors.state(e).equals(SinkErrors.MAP_VERSION)) {
+                throw e;
+            }
+            areRoutesValid = false;
+            for (EventBatch part : partsByNextMap(batch, e)) {
+                append(part, stored);
+            }
+        }
+    }
+
     /**
-     * Appends the events of a batch that is not stored, and never will be, because the map has another version: each to the
-     * partition that its key belongs to now. The parts have a producer that follows from the batch, so they are recognised when
-     * the batch is committed again.
+     * Returns the events of a batch that is not stored, and never will be, because the map has another version: as batches for the
+     * partitions that their keys belonged to by the map that followed. Each is stored, or is not and never will be, too, if the
+     * map has changed again. Their producer follows from the batch, so they are recognised when the batch is committed again.
      */
-    private void appendByOtherRoutes(EventBatch batch, SQLException rejection) throws SQLException {
-        KeyRoutes now = cluster.findRoutes(batch.stream());
+    private List<EventBatch> partsByNextMap(EventBatch batch, SQLException rejection) throws SQLException {
+        KeyRoutes next = cluster.findNextRoutes(batch);
         Target target = batch.target();
-        if (now.mapVersion(target) == batch.mapVersion()) {
+        if (next.mapVersion(target) == batch.mapVersion()) {
             throw new SQLException(
                     "The map of the partitions is being changed: " + SinkErrors.message(rejection),
                     "55P03",
@@ -161,31 +170,26 @@ final class BatchAppender implements AutoCloseable {
         Map<Target, List<EncodedEvent>> parts = new LinkedHashMap<>();
         for (EncodedEvent event : batch.events()) {
             String key = event.key();
-            parts.computeIfAbsent(key == null ? target : now.of(key), any -> new ArrayList<>())
+            parts.computeIfAbsent(key == null ? target : next.of(key), any -> new ArrayList<>())
                     .add(event);
         }
-        LOG.info("Routing {} anew: the map has version {}, not {}", batch, now.mapVersion(target), batch.mapVersion());
-        for (Map.Entry<Target, List<EncodedEvent>> part : parts.entrySet()) {
-            cluster.shard(part.getKey().shard())
-                    .append(
-                            rememberedAs,
-                            new EventBatch(
-                                    producer,
-                                    1,
-                                    batch.stream(),
-                                    part.getKey(),
-                                    now.mapVersion(part.getKey()),
-                                    part.getValue()));
-        }
+        LOG.info("Routing {} anew: by map {}, not {}", batch, next.mapVersion(target), batch.mapVersion());
+        return parts.entrySet().stream()
+                .map(part -> new EventBatch(
+                        producer, 1, batch.stream(), part.getKey(), next.mapVersion(part.getKey()), part.getValue()))
+                .toList();
     }
 
     /** Consumers poll, too: a signal that is not sent delays them. */
     private void signal(int shard, Map<Target, EventBatch> stored) {
-        if (stored.isEmpty()) {
+        List<EventBatch> there = stored.values().stream()
+                .filter(batch -> batch.target().shard() == shard)
+                .toList();
+        if (there.isEmpty()) {
             return;
         }
         try {
-            cluster.shard(shard).signal(sender, stored.values());
+            cluster.shard(shard).signal(sender, there);
         } catch (SQLException e) {
             LOG.debug("Signalling consumers on shard {} failed; they find the events when they poll", shard, e);
         }

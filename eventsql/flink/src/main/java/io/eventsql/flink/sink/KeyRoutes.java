@@ -13,18 +13,37 @@ record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
     record Target(int shard, int partition) {}
 
     /**
-     * How the keys of a shard are spread over the partitions of the stream.
+     * How the keys of a shard are spread over the partitions of the stream. As the library's, and read from the shard: each shard
+     * grows by itself.
      *
      * @param version batches that were routed by another version are rejected by the database
      * @param partitions the number of partitions
+     * @param slots the partition of each slot; empty: the stream has not grown, and spreads keys by {@code hash % partitions}
      */
-    record PartitionMap(int version, int partitions) {}
+    record PartitionMap(int version, int partitions, List<Integer> slots) {
+        /**
+         * That of a shard whose map has not been read, because it is unavailable. No shard has this version, so it rejects the
+         * batches, whose events are routed by its own map then.
+         */
+        static final PartitionMap UNREAD = first(0, 1);
+
+        /** Returns the map of a stream that has not grown. */
+        static PartitionMap first(int version, int partitions) {
+            return new PartitionMap(version, partitions, List.of());
+        }
+
+        int partition(long hash) {
+            return slots.isEmpty()
+                    ? KeyHash.partition(hash, partitions)
+                    : slots.get(KeyHash.partition(hash, slots.size()));
+        }
+    }
 
     /** Returns the partition of a key. */
     Target of(String key) {
         long hash = KeyHash.of(key);
         int shard = slotMap.get(KeyHash.slot(hash));
-        return new Target(shard, KeyHash.partition(hash, shards.get(shard).partitions()));
+        return new Target(shard, shards.get(shard).partition(hash));
     }
 
     /** Returns the partition of events without a key, which take turns: that of the given turn. */

@@ -4,12 +4,13 @@ import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
 import io.eventsql.flink.sink.SinkDatabase.WrongDatabaseException;
 import io.eventsql.flink.sink.SinkSql.Identity;
 import java.sql.SQLException;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
 
@@ -23,11 +24,14 @@ final class SinkCluster implements AutoCloseable {
 
     private final List<SinkDatabase> databases;
     private final Map<Integer, SinkDatabase> shards = new HashMap<>();
+    private final String stream;
+    /** The maps of the stream, as they were read last. */
+    private final Map<Integer, PartitionMap> maps = new HashMap<>();
+
     private @Nullable Identity cluster;
-    /** The index of the database that responded last. */
-    private int responsive;
 
     SinkCluster(SinkSettings settings) {
+        stream = settings.stream();
         SinkSql sql = new SinkSql(settings.schema());
         int networkTimeoutMs = Math.toIntExact(settings.networkTimeout().toMillis());
         databases = settings.urls().stream()
@@ -46,25 +50,22 @@ final class SinkCluster implements AutoCloseable {
     }
 
     /**
-     * Returns where the events of a stream go now. One database that responds is enough: all shards have the same partitions.
+     * Returns where the events of the stream go now. One database that responds is enough: a shard that does not keeps the map
+     * that was read last.
      *
      * @throws SQLException of one that does not respond, if none does
      */
-    KeyRoutes findRoutes(String stream) throws SQLException {
+    KeyRoutes findRoutes() throws SQLException {
         SQLException failure = null;
-        for (int i = 0; i < databases.size(); i++) {
-            int index = (responsive + i) % databases.size();
-            SinkDatabase database = databases.get(index);
+        Identity identity = null;
+        for (SinkDatabase database : databases) {
             try {
-                Identity identity = database.findIdentity();
-                confirm(identity, database);
-                int partitions = database.findPartitions(stream);
-                if (partitions > 0) {
-                    responsive = index;
-                    PartitionMap map = new PartitionMap(identity.mapVersion(), partitions);
-                    return new KeyRoutes(
-                            identity.slotMap(),
-                            Collections.nCopies(identity.names().size(), map));
+                Identity found = database.findIdentity();
+                confirm(found, database);
+                Optional<PartitionMap> map = database.findMap(stream);
+                if (map.isPresent()) {
+                    maps.put(found.shard(), map.get());
+                    identity = found;
                 }
             } catch (WrongDatabaseException e) {
                 throw e;
@@ -72,7 +73,29 @@ final class SinkCluster implements AutoCloseable {
                 failure = e;
             }
         }
-        throw failure != null ? failure : new WrongDatabaseException("Stream " + stream + " does not exist");
+        if (identity == null) {
+            throw failure != null ? failure : new WrongDatabaseException("Stream " + stream + " does not exist");
+        }
+        return routes(identity, maps);
+    }
+
+    /**
+     * Returns where the events of a batch go that a shard has rejected because of its map: by the map that followed. So the parts
+     * of a batch are the same whenever it is routed anew, also when the map has changed several times.
+     */
+    KeyRoutes findNextRoutes(EventBatch batch) throws SQLException {
+        int number = batch.target().shard();
+        SinkDatabase database = shard(number);
+        return routes(
+                database.findIdentity(), Map.of(number, database.findNextMap(batch.stream(), batch.mapVersion())));
+    }
+
+    private static KeyRoutes routes(Identity identity, Map<Integer, PartitionMap> maps) {
+        return new KeyRoutes(
+                identity.slotMap(),
+                IntStream.range(0, identity.names().size())
+                        .mapToObj(number -> maps.getOrDefault(number, PartitionMap.UNREAD))
+                        .toList());
     }
 
     /**

@@ -1,7 +1,7 @@
 package io.eventsql.flink.sink;
 
+import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
 import io.eventsql.flink.sink.SinkSql.Identity;
-import io.eventsql.flink.sink.SinkSql.StreamRow;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -10,6 +10,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.concurrent.Executor;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -22,14 +23,14 @@ import org.jspecify.annotations.Nullable;
  */
 final class SinkDatabase implements AutoCloseable {
     private static final Executor SAME_THREAD = Runnable::run;
-    private static final int SCHEMA_VERSION_MIN = 25;
+    private static final int SCHEMA_VERSION_MIN = 27;
     private static final int STALE_ATTEMPTS_MAX = 3;
 
     private final DataSource dataSource;
     private final SinkSql sql;
     private final int networkTimeoutMs;
     private final String begin;
-    private final Map<String, StreamRow> streams = new HashMap<>();
+    private final Map<String, Integer> streamIds = new HashMap<>();
 
     private @Nullable Connection connection;
     private @Nullable Identity identity;
@@ -63,10 +64,21 @@ final class SinkDatabase implements AutoCloseable {
         return transaction(this::requireIdentity);
     }
 
-    /** Returns the number of partitions of a stream; 0 if it does not exist here. */
-    int findPartitions(String stream) throws SQLException {
-        return transaction(current ->
-                sql.findStream(current, stream).map(StreamRow::partitions).orElse(0));
+    /** Returns the map of a stream as it is now; empty if the stream does not exist here. */
+    Optional<PartitionMap> findMap(String stream) throws SQLException {
+        return transaction(current -> findMap(current, stream));
+    }
+
+    private Optional<PartitionMap> findMap(Connection current, String stream) throws SQLException {
+        return sql.findMap(current, stream, requireIdentity(current).mapVersion());
+    }
+
+    /** Returns the map of a stream that followed a version, or the newest if none is known to have followed. */
+    PartitionMap findNextMap(String stream, int version) throws SQLException {
+        return transaction(current -> {
+            Optional<PartitionMap> next = sql.findNextMap(current, stream, version);
+            return (next.isPresent() ? next : findMap(current, stream)).orElseThrow(() -> missing(stream));
+        });
     }
 
     /**
@@ -84,7 +96,7 @@ final class SinkDatabase implements AutoCloseable {
                         sink,
                         requireIncarnation(current),
                         networkTimeoutMs / 2,
-                        requireStream(current, batch.stream()).id(),
+                        requireStreamId(current, batch.stream()),
                         batch));
             } catch (SQLException e) {
                 if (attempt == STALE_ATTEMPTS_MAX || !repair(e, batch)) {
@@ -98,7 +110,7 @@ final class SinkDatabase implements AutoCloseable {
     private boolean repair(SQLException e, EventBatch batch) throws SQLException {
         if (SinkErrors.isStale(e)) {
             incarnation = null;
-            streams.clear();
+            streamIds.clear();
             return true;
         } else if (SinkErrors.isMissingSegment(e)) {
             addSegments(batch);
@@ -114,7 +126,7 @@ final class SinkDatabase implements AutoCloseable {
             added = transaction(current -> sql.ensureSegments(
                     current,
                     requireIncarnation(current),
-                    requireStream(current, batch.stream()).id(),
+                    requireStreamId(current, batch.stream()),
                     batch.target().partition(),
                     batch.events().size()));
         } while (added > 0);
@@ -125,7 +137,7 @@ final class SinkDatabase implements AutoCloseable {
         transaction(current -> {
             List<String> changes = new ArrayList<>();
             for (EventBatch batch : batches) {
-                changes.add(requireStream(current, batch.stream()).id() + ":"
+                changes.add(requireStreamId(current, batch.stream()) + ":"
                         + batch.target().partition());
             }
             sql.signal(current, sender, changes);
@@ -148,14 +160,17 @@ final class SinkDatabase implements AutoCloseable {
         return known;
     }
 
-    private StreamRow requireStream(Connection current, String name) throws SQLException {
-        StreamRow known = streams.get(name);
+    private int requireStreamId(Connection current, String name) throws SQLException {
+        Integer known = streamIds.get(name);
         if (known == null) {
-            known = sql.findStream(current, name)
-                    .orElseThrow(() -> new WrongDatabaseException("Stream " + name + " does not exist there"));
-            streams.put(name, known);
+            known = sql.findStream(current, name).orElseThrow(() -> missing(name));
+            streamIds.put(name, known);
         }
         return known;
+    }
+
+    private static WrongDatabaseException missing(String stream) {
+        return new WrongDatabaseException("Stream " + stream + " does not exist there");
     }
 
     private Identity requireIdentity(Connection current) throws SQLException {

@@ -1,5 +1,7 @@
 package io.eventsql.flink.sink;
 
+import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
+import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -27,9 +29,29 @@ final class SinkSql {
 
     // Index: stream_name_unique.
     private static final String FIND_STREAM = """
-            SELECT stream_id, partitions
+            SELECT stream_id
             FROM eventsql.stream
             WHERE name = ?""";
+
+    // Indexes: stream_name_unique, the primary key of stream_map. Takes no lock.
+    private static final String FIND_MAP = """
+            SELECT s.partitions, m.map_version, m.partitions, m.slots
+            FROM eventsql.stream s
+            LEFT JOIN LATERAL (
+                SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
+                WHERE g.stream_id = s.stream_id
+                ORDER BY g.map_version DESC LIMIT 1) m ON true
+            WHERE s.name = ?""";
+
+    // Indexes: stream_name_unique, the primary key of stream_map. Takes no lock.
+    private static final String FIND_NEXT_MAP = """
+            SELECT s.partitions, m.map_version, m.partitions, m.slots
+            FROM eventsql.stream s
+            JOIN LATERAL (
+                SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
+                WHERE g.stream_id = s.stream_id AND g.map_version > ?
+                ORDER BY g.map_version LIMIT 1) m ON true
+            WHERE s.name = ?""";
 
     // Indexes: the primary keys of stream_partition and sink_producer, producer_batch_of_producer and
     // producer_batch_head. Locks
@@ -50,6 +72,8 @@ final class SinkSql {
     private final String findIdentity;
     private final String findIncarnation;
     private final String findStream;
+    private final String findMap;
+    private final String findNextMap;
     private final String append;
     private final String ensureSegments;
 
@@ -58,6 +82,8 @@ final class SinkSql {
         findIdentity = inSchema(FIND_IDENTITY);
         findIncarnation = inSchema(FIND_INCARNATION);
         findStream = inSchema(FIND_STREAM);
+        findMap = inSchema(FIND_MAP);
+        findNextMap = inSchema(FIND_NEXT_MAP);
         append = inSchema(APPEND);
         ensureSegments = inSchema(ENSURE_SEGMENTS);
     }
@@ -80,9 +106,6 @@ final class SinkSql {
         }
     }
 
-    /** A stream on one shard. */
-    record StreamRow(int id, int partitions) {}
-
     /** Returns the identity; empty if the library has not opened the database as a shard yet. */
     Optional<Identity> findIdentity(Connection connection) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(findIdentity);
@@ -91,12 +114,11 @@ final class SinkSql {
                 return Optional.empty();
             }
             String[] names = (String[]) row.getArray(3).getArray();
-            Number[] slots = (Number[]) row.getArray(4).getArray();
             return Optional.of(new Identity(
                     row.getObject(1, UUID.class),
                     row.getInt(2),
                     List.of(names),
-                    Arrays.stream(slots).map(Number::intValue).toList(),
+                    numbers(row.getArray(4)),
                     row.getInt(5),
                     row.getInt(6)));
         }
@@ -112,13 +134,52 @@ final class SinkSql {
         }
     }
 
-    Optional<StreamRow> findStream(Connection connection, String stream) throws SQLException {
+    /** Returns the id of a stream. */
+    Optional<Integer> findStream(Connection connection, String stream) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(findStream)) {
             statement.setString(1, stream);
             try (ResultSet row = statement.executeQuery()) {
-                return row.next() ? Optional.of(new StreamRow(row.getInt(1), row.getInt(2))) : Optional.empty();
+                return row.next() ? Optional.of(row.getInt(1)) : Optional.empty();
             }
         }
+    }
+
+    /**
+     * Returns the newest map of a stream; empty if the stream does not exist.
+     *
+     * @param firstVersion that of the shard, which streams have until they grow
+     */
+    Optional<PartitionMap> findMap(Connection connection, String stream, int firstVersion) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(findMap)) {
+            statement.setString(1, stream);
+            return readMap(statement, firstVersion);
+        }
+    }
+
+    /** Returns the map of a stream that followed a version; empty if none is known to have followed. */
+    Optional<PartitionMap> findNextMap(Connection connection, String stream, int version) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(findNextMap)) {
+            statement.setInt(1, version);
+            statement.setString(2, stream);
+            return readMap(statement, version);
+        }
+    }
+
+    private static Optional<PartitionMap> readMap(PreparedStatement statement, int firstVersion) throws SQLException {
+        try (ResultSet row = statement.executeQuery()) {
+            if (!row.next()) {
+                return Optional.empty();
+            }
+            Array slots = row.getArray(4);
+            return Optional.of(
+                    slots == null
+                            ? PartitionMap.first(firstVersion, row.getInt(1))
+                            : new PartitionMap(row.getInt(2), row.getInt(3), numbers(slots)));
+        }
+    }
+
+    private static List<Integer> numbers(Array array) throws SQLException {
+        return Arrays.stream((Number[]) array.getArray()).map(Number::intValue).toList();
     }
 
     /**

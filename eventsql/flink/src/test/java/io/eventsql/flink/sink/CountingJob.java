@@ -30,6 +30,8 @@ final class CountingJob {
     /** How many events all jobs of this JVM have counted, again after failures. */
     static final AtomicInteger COUNTED = new AtomicInteger();
 
+    private static final int OUT_PARTITIONS = 4;
+
     private final FlinkFixture fixture;
     private final String in;
     private final String out;
@@ -39,7 +41,7 @@ final class CountingJob {
         in = name + "_in";
         out = name + "_out";
         fixture.eventSql.createStream(StreamSpec.of(in).withPartitions(2));
-        fixture.eventSql.createStream(StreamSpec.of(out).withPartitions(3));
+        fixture.eventSql.createStream(StreamSpec.of(out).withPartitions(OUT_PARTITIONS));
     }
 
     /** What is counted: key and number. The sink gets the same with the count, separated by bars. */
@@ -110,10 +112,27 @@ final class CountingJob {
                 .sum();
     }
 
-    /** Asserts that each event was counted and written once, in the order of its key. */
+    /** Gives the stream of the results more partitions. */
+    void grow(int partitions) {
+        fixture.eventSql.grow(out, partitions);
+    }
+
+    /** Returns how many events are in the partitions that the stream of the results has got by growing. */
+    long writtenToNewPartitions() {
+        return fixture
+                .query("SELECT count(*) FROM eventsql.events_%s WHERE partition >= %d".formatted(out, OUT_PARTITIONS))
+                .stream()
+                .mapToLong(Long::parseLong)
+                .sum();
+    }
+
+    /**
+     * Asserts that each event was counted and written once, in the order of its key. By one growth keys move to partitions with
+     * greater numbers.
+     */
     void assertEachEventOnce(int events) {
         List<String> rows = fixture.query("""
-                SELECT key, v ->> 'n', v ->> 'count', row_number() OVER (PARTITION BY key ORDER BY event_offset)
+                SELECT key, v ->> 'n', v ->> 'count', row_number() OVER (PARTITION BY key ORDER BY partition, event_offset)
                 FROM eventsql.events_%s, LATERAL (SELECT convert_from(value, 'UTF8')::jsonb AS v) AS v""".formatted(out));
         assertThat(rows).hasSize(events).containsExactlyInAnyOrderElementsOf(fixture.query("""
                 SELECT key, convert_from(value, 'UTF8')::jsonb ->> 'n', place, place

@@ -16,7 +16,7 @@ class EventBufferTest {
 
     private static KeyRoutes routes(int mapVersion) {
         return new KeyRoutes(
-                Collections.nCopies(KeyHash.SLOTS, 1), Collections.nCopies(2, new PartitionMap(mapVersion, 2)));
+                Collections.nCopies(KeyHash.SLOTS, 1), Collections.nCopies(2, PartitionMap.first(mapVersion, 2)));
     }
 
     private static EncodedEvent event(String key, String text) {
