@@ -15,7 +15,6 @@ import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.config.ConfigDef.Importance;
 import org.apache.kafka.common.config.ConfigDef.Range;
-import org.apache.kafka.common.config.ConfigDef.Type;
 import org.apache.kafka.common.config.ConfigDef.ValidString;
 import org.apache.kafka.common.config.ConfigException;
 import org.jspecify.annotations.Nullable;
@@ -59,37 +58,41 @@ final class ConnectorConfig extends AbstractConfig {
     static final ConfigDef DEFINITION = new ConfigDef()
             .define(
                     URL,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     ConfigDef.NO_DEFAULT_VALUE,
                     ConfigDef.LambdaValidator.with(ConnectorConfig::checkUrls, () -> "URLs separated by semicolons"),
                     Importance.HIGH,
                     "JDBC URLs of the databases of all shards, in any order, separated by semicolons")
-            .define(USER, Type.STRING, Importance.HIGH, "role of the databases; it needs the rights of eventsql_reader")
-            .define(PASSWORD, Type.PASSWORD, "", Importance.HIGH, "password of the role")
+            .define(
+                    USER,
+                    ConfigDef.Type.STRING,
+                    Importance.HIGH,
+                    "role of the databases; it needs the rights of eventsql_reader")
+            .define(PASSWORD, ConfigDef.Type.PASSWORD, "", Importance.HIGH, "password of the role")
             .define(
                     SCHEMA,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     "eventsql",
                     ConfigDef.LambdaValidator.with(ConnectorConfig::checkSchema, () -> "a name in lower case"),
                     Importance.LOW,
                     "database schema with the library's tables")
             .define(
                     NETWORK_TIMEOUT,
-                    Type.INT,
+                    ConfigDef.Type.INT,
                     10_000,
                     Range.between(100, HOUR_MS),
                     Importance.LOW,
                     "time after which a read fails, and is repeated, if the database does not respond")
             .define(
                     STREAMS,
-                    Type.LIST,
+                    ConfigDef.Type.LIST,
                     ConfigDef.NO_DEFAULT_VALUE,
                     ConfigDef.LambdaValidator.with(ConnectorConfig::checkStreams, () -> "one or more streams"),
                     Importance.HIGH,
                     "streams to read, separated by commas")
             .define(
                     TOPIC_FORMAT,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     "${stream}",
                     ConfigDef.LambdaValidator.with(
                             (name, value) -> new TopicFormat(name, String.valueOf(value)),
@@ -98,7 +101,7 @@ final class ConnectorConfig extends AbstractConfig {
                     "name of the topic of an event; may contain ${stream}, ${shard} and ${partition}")
             .define(
                     TOPIC_PARTITION,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     "key",
                     ValidString.in("key", "same"),
                     Importance.MEDIUM,
@@ -106,21 +109,21 @@ final class ConnectorConfig extends AbstractConfig {
                             + " topic with the number of the stream's partition, which keeps the order of partitions")
             .define(
                     VALUE_TYPE,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     "bytes",
                     ValidString.in("bytes", "string"),
                     Importance.MEDIUM,
                     "type of values for the value converter: bytes as stored, or string, decoded as UTF-8")
             .define(
                     POSITION_HEADERS,
-                    Type.BOOLEAN,
+                    ConfigDef.Type.BOOLEAN,
                     false,
                     Importance.LOW,
                     "whether records have the headers eventsql.stream, eventsql.shard, eventsql.partition and"
                             + " eventsql.offset")
             .define(
                     START_FROM,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     EARLIEST,
                     ConfigDef.LambdaValidator.with(
                             (name, value) -> start(name, String.valueOf(value)),
@@ -130,7 +133,7 @@ final class ConnectorConfig extends AbstractConfig {
                             + " at a time such as 2026-11-24T09:30:00Z or later")
             .define(
                     OUT_OF_RANGE,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     "fail",
                     ValidString.in("fail", "earliest"),
                     Importance.MEDIUM,
@@ -138,7 +141,7 @@ final class ConnectorConfig extends AbstractConfig {
                             + " lost range and continue at the earliest event")
             .define(
                     UNREADABLE_EVENTS,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     "fail",
                     ValidString.in("fail", "skip"),
                     Importance.MEDIUM,
@@ -146,7 +149,7 @@ final class ConnectorConfig extends AbstractConfig {
                             + " error with the offsets and skip them")
             .define(
                     ERASED_EVENTS,
-                    Type.STRING,
+                    ConfigDef.Type.STRING,
                     "skip",
                     ValidString.in("skip", "tombstone", "fail"),
                     Importance.MEDIUM,
@@ -154,14 +157,14 @@ final class ConnectorConfig extends AbstractConfig {
                             + " without a value, or fail the task")
             .define(
                     BATCH_EVENTS,
-                    Type.INT,
+                    ConfigDef.Type.INT,
                     2_000,
                     Range.between(1, BATCH_EVENTS_LIMIT),
                     Importance.LOW,
                     "most events read from a partition at once")
             .define(
                     BATCH_BYTES,
-                    Type.INT,
+                    ConfigDef.Type.INT,
                     1 << 20,
                     Range.between(1, BATCH_BYTES_LIMIT),
                     Importance.LOW,
@@ -169,21 +172,21 @@ final class ConnectorConfig extends AbstractConfig {
                             + " each of its partitions")
             .define(
                     POLL_INTERVAL,
-                    Type.INT,
+                    ConfigDef.Type.INT,
                     100,
                     Range.between(1, HOUR_MS),
                     Importance.LOW,
                     "time to wait at the heads of all partitions")
             .define(
                     DISCOVERY_INTERVAL,
-                    Type.INT,
+                    ConfigDef.Type.INT,
                     60_000,
                     Range.between(1, HOUR_MS),
                     Importance.LOW,
                     "interval at which the connector looks for new partitions, which are read from their first event");
 
     private static final ConfigDef TASK_DEFINITION = new ConfigDef(DEFINITION)
-            .define(TASK_PARTITIONS, Type.LIST, Importance.HIGH, "names of the partitions of the task");
+            .define(TASK_PARTITIONS, ConfigDef.Type.LIST, Importance.HIGH, "names of the partitions of the task");
 
     private ConnectorConfig(ConfigDef definition, Map<String, String> properties) {
         super(definition, properties);
