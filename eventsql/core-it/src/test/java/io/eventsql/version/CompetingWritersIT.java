@@ -37,7 +37,7 @@ class CompetingWritersIT {
     private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 2);
     private static final int KEYS = 10;
     private static final int INSTANCES = Integer.getInteger("eventsql.test.instances", 4);
-    private static final String APPEND = "FROM eventsql.append_expected_";
+    private static final String APPEND = "eventsql.append_expected_";
     private static EventsDb eventsDb;
 
     private final List<AutoCloseable> opened = new ArrayList<>();
