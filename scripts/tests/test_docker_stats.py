@@ -147,5 +147,6 @@ def test_collected_file_has_times_in_utc_and_is_read_again(tmp_path: Path) -> No
     assert (machine.received_mb, machine.sent_mb) == pytest.approx((5.0, 7.0))
     assert (machine.read_mb, machine.written_mb) == pytest.approx((1.024, 2.048))
     assert first.time is not None and second.time is not None
-    assert 1 <= (second.time - first.time).total_seconds() < 60
+    # The first one is written late on a busy machine, the second one in time.
+    assert 0 <= (second.time - first.time).total_seconds() < 60
     assert abs((datetime.now(UTC) - first.time).total_seconds()) < 600
