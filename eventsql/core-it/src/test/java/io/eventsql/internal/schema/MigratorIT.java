@@ -200,7 +200,8 @@ class MigratorIT {
                 file("shard/V24__block_compaction.sql"),
                 file("shard/V25__growth.sql"),
                 file("shard/V26__replicas.sql"),
-                file("shard/V27__sinks.sql"));
+                file("shard/V27__sinks.sql"),
+                file("shard/V28__shards.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -5,6 +5,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 
 /** {@code shard}: the one row with the identity of this database in its cluster. */
 public final class ShardTable {
@@ -12,7 +13,8 @@ public final class ShardTable {
 
     // Reads one row by a sequential scan; takes no row lock.
     private static final String FIND = """
-            SELECT cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version
+            SELECT cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version,
+                   former_slot_map
             FROM eventsql.shard""";
 
     // The primary key (singleton) admits one row.
@@ -20,6 +22,12 @@ public final class ShardTable {
             INSERT INTO eventsql.shard
                 (cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version)
             VALUES (?, ?, ?, ?, ?, ?, ?)""";
+
+    // Updates the one row, by a sequential scan.
+    private static final String EXTEND = "UPDATE eventsql.shard SET shard_names = ?, database_ids = ?";
+
+    // Reads one row by a sequential scan.
+    private static final String HAS_STREAMS = "SELECT EXISTS (SELECT FROM eventsql.stream)";
 
     private final SqlSchema schema;
 
@@ -37,10 +45,31 @@ public final class ShardTable {
                         r.get("shard_name", String.class),
                         List.of(r.get("shard_names", String[].class)),
                         List.of(r.get("database_ids", UUID[].class)),
-                        Arrays.stream(r.get("slot_map", Short[].class))
-                                .mapToInt(Short::intValue)
-                                .toArray(),
-                        r.get("map_version", Integer.class)));
+                        ints(r.get("slot_map", Short[].class)),
+                        r.get("map_version", Integer.class),
+                        intsOrNull(r.get("former_slot_map", Short[].class))));
+    }
+
+    private static int[] ints(Short[] stored) {
+        return Arrays.stream(stored).mapToInt(Short::intValue).toArray();
+    }
+
+    private static int @Nullable [] intsOrNull(Short @Nullable [] stored) {
+        return stored == null ? null : ints(stored);
+    }
+
+    /** Records that the cluster has further shards. */
+    public void extend(Connection connection, ShardIdentity identity) {
+        Jooq.using(connection)
+                .execute(
+                        schema.sql(EXTEND),
+                        identity.names().toArray(String[]::new),
+                        identity.databaseIds().toArray(UUID[]::new));
+    }
+
+    /** Returns whether the database has streams. */
+    public boolean hasStreams(Connection connection) {
+        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(HAS_STREAMS)));
     }
 
     /**

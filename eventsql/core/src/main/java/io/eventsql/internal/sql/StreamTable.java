@@ -17,17 +17,25 @@ import org.jspecify.annotations.Nullable;
  * {@code stream} and {@code stream_partition}: the streams of a shard, and the row of each partition that appends lock.
  */
 public final class StreamTable {
-    // Indexes: stream_name_unique, the primary key of stream_map. Takes no row lock.
+    // Indexes: stream_name_unique, the primary keys of stream_partition, stream_map and stream_placement; shard has one row. Takes no
+    // row lock. In one snapshot, so that a map is never known without the slots that the shard had then.
     private static final String FIND = """
             SELECT s.stream_id, name, s.partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
                    (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking,
-                   m.map_version, m.partitions AS map_partitions, m.slots
+                   m.map_version, m.partitions AS map_partitions, m.slots, m.moved, p.map_version AS first_version,
+                   h.map_version AS cluster_version, h.slot_map, h.former_slot_map
             FROM eventsql.stream s
+            JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
+            LEFT JOIN eventsql.shard h ON true
             LEFT JOIN LATERAL (
-                SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
-                WHERE g.stream_id = s.stream_id
+                SELECT g.map_version, g.partitions, g.slots, g.moved FROM (
+                    SELECT l.map_version, l.partitions, l.slots, l.moved FROM eventsql.stream_placement l
+                    WHERE l.stream_id = s.stream_id
+                    UNION ALL
+                    SELECT o.map_version, o.partitions, o.slots, NULL FROM eventsql.stream_map o
+                    WHERE o.stream_id = s.stream_id) g
                 ORDER BY g.map_version DESC LIMIT 1) m ON true
             WHERE name = ?""";
 
@@ -37,12 +45,9 @@ public final class StreamTable {
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
                    (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking,
-                   m.map_version, m.partitions AS map_partitions, m.slots
+                   p.map_version AS first_version
             FROM eventsql.stream s
-            LEFT JOIN LATERAL (
-                SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
-                WHERE g.stream_id = s.stream_id
-                ORDER BY g.map_version DESC LIMIT 1) m ON true
+            JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
             ORDER BY name""";
 
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
@@ -79,18 +84,36 @@ public final class StreamTable {
      * A stream as stored on one shard.
      *
      * @param id its id on that shard
-     * @param map where the events of keys belong on that shard; {@code null}: the stream has not grown there
+     * @param firstVersion the version of the map that it has until it grows; negative: it accepts no events
+     * @param map where the events of keys belong on that shard; {@code null}: the stream has not grown there, nor have keys moved;
+     *     or not read
+     * @param slots the slots that the shard had when the row was read; {@code null}: not read
      */
-    public record Row(int id, StreamSpec spec, @Nullable StoredMap map) {}
+    public record Row(
+            int id,
+            StreamSpec spec,
+            int firstVersion,
+            @Nullable StoredMap map,
+            @Nullable StoredSlots slots) {}
+
+    /**
+     * The slot map of a shard: see {@link ShardIdentity}.
+     *
+     * @param former {@code null}: all shards have this map
+     */
+    @SuppressWarnings("ArrayRecordComponent") // comes from the driver as it is
+    public record StoredSlots(int version, Short[] slotMap, Short @Nullable [] former) {}
 
     /**
      * The map of a stream that has grown on a shard.
      *
      * @param partitions the number of partitions that the map uses
-     * @param slots the partition of each slot
+     * @param slots the partition of each slot; {@code null}: {@code hash % partitions}
+     * @param moved the partition of each key slot, -1: as {@code slots} says; {@code null}: as {@code slots} says
      */
     @SuppressWarnings("ArrayRecordComponent") // comes from the driver as it is
-    public record StoredMap(int version, int partitions, Short[] slots) {}
+    public record StoredMap(
+            int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved) {}
 
     /** Returns the stream of that name. */
     public Optional<Row> find(Connection connection, String name) {
@@ -125,6 +148,20 @@ public final class StreamTable {
                         tombstoneDelayMs(spec),
                         spec.storage().name().toLowerCase(Locale.ROOT),
                         spec.keyTracking().name().toLowerCase(Locale.ROOT));
+    }
+
+    /**
+     * Returns the version of the shard's slot map, for a stream that is being created, and keeps the map as it is until the end of
+     * the caller's transaction.
+     */
+    public int lockSlots(Connection connection) {
+        return Objects.requireNonNull(
+                (Integer) Jooq.using(connection).fetchValue(schema.sql("SELECT eventsql.slots_of_new_stream_v1()")));
+    }
+
+    /** Closes a stream that the caller's transaction has created, if the shard has no slots or is about to receive some. */
+    public void closeNew(Connection connection, String stream) {
+        Jooq.using(connection).fetch(schema.sql("SELECT eventsql.close_new_stream_v1(?)"), stream);
     }
 
     /**
@@ -190,14 +227,28 @@ public final class StreamTable {
                                 : null,
                         storage(r.get("storage", String.class)),
                         keyTracking(r.get("key_tracking", String.class))),
-                map(r));
+                r.get("first_version", Integer.class),
+                r.indexOf("map_version") < 0 ? null : map(r),
+                r.indexOf("cluster_version") < 0 ? null : slots(r));
+    }
+
+    private static @Nullable StoredSlots slots(org.jooq.Record r) {
+        Integer version = r.get("cluster_version", Integer.class);
+        return version == null
+                ? null
+                : new StoredSlots(
+                        version, r.get("slot_map", Short[].class), r.get("former_slot_map", Short[].class));
     }
 
     private static @Nullable StoredMap map(org.jooq.Record r) {
         Integer version = r.get("map_version", Integer.class);
         return version == null
                 ? null
-                : new StoredMap(version, r.get("map_partitions", Integer.class), r.get("slots", Short[].class));
+                : new StoredMap(
+                        version,
+                        r.get("map_partitions", Integer.class),
+                        r.get("slots", Short[].class),
+                        r.get("moved", Short[].class));
     }
 
     /** Returns the storage that the column of that name means. */

@@ -6,7 +6,12 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
@@ -45,6 +50,23 @@ public final class TransferTable {
     private static final String DELETE = """
             DELETE FROM eventsql.outbox_transfer
             WHERE shard = ? AND number > ? AND number <= ?""";
+
+    // Scans the table, which is done only once keys have moved between shards. Takes no row lock.
+    private static final String SHARDS_OF_KEYS = """
+            SELECT DISTINCT stream, key, shard FROM eventsql.outbox_transfer WHERE key = ANY (?::text[])""";
+
+    // Index: the primary key. Locks the deleted rows. Numbers rise in the former order.
+    private static final String READDRESS = """
+            WITH gone AS (
+                DELETE FROM eventsql.outbox_transfer t
+                USING unnest(?::bigint[], ?::int[]) AS e (number, next_shard)
+                WHERE t.shard = ? AND t.number = e.number
+                RETURNING t.*, e.next_shard)
+            INSERT INTO eventsql.outbox_transfer
+                (shard, producer_id, stream, partition, key, value, headers, written_at, erased_at)
+            SELECT g.next_shard, g.producer_id, g.stream, g.partition, g.key, g.value, g.headers, g.written_at, g.erased_at
+            FROM gone g
+            ORDER BY g.number""";
 
     // Index: the primary key, one entry for each shard. Takes no row lock.
     private static final String SHARDS_WITH_EVENTS = """
@@ -164,6 +186,35 @@ public final class TransferTable {
             statement.setLong(3, upTo);
             statement.executeUpdate();
         }
+    }
+
+    /** A key of a stream. */
+    public record StreamKey(String stream, String key) {}
+
+    /** Returns the shards that events of these keys are on their way to. */
+    public Map<StreamKey, Set<Integer>> shardsOfKeys(Connection connection, Collection<String> keys) {
+        Map<StreamKey, Set<Integer>> shards = new HashMap<>();
+        Jooq.using(connection)
+                .fetch(schema.sql(SHARDS_OF_KEYS), (Object) keys.toArray(String[]::new))
+                .forEach(r -> shards.computeIfAbsent(
+                                new StreamKey(r.get(0, String.class), r.get(1, String.class)), key -> new HashSet<>())
+                        .add(r.get(2, Integer.class)));
+        return shards;
+    }
+
+    /**
+     * Addresses events on their way to a shard, which does not have them, to other shards, in the caller's transaction, which holds
+     * the relay's lock. They get new numbers, in their order.
+     *
+     * @param shards the new shard of each number
+     */
+    public void readdress(Connection connection, int shard, List<Long> numbers, List<Integer> shards) {
+        Jooq.using(connection)
+                .execute(
+                        schema.sql(READDRESS),
+                        numbers.toArray(Long[]::new),
+                        shards.toArray(Integer[]::new),
+                        shard);
     }
 
     /**

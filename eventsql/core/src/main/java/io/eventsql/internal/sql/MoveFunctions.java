@@ -1,0 +1,210 @@
+package io.eventsql.internal.sql;
+
+import java.sql.Connection;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** The functions that move key slots between shards, and what they have stored. All in the caller's transaction. */
+public final class MoveFunctions {
+    // Scans shard_move, which has a row at most.
+    private static final String FIND = """
+            SELECT map_version, slot_map, is_plan, is_receiver, is_closing
+            FROM eventsql.shard_move ORDER BY map_version DESC LIMIT 1""";
+
+    // Indexes: the primary keys. Take row locks as the functions say.
+    private static final String PLAN = "SELECT eventsql.plan_move_v1(?, ?::smallint[], ?, ?)";
+    private static final String BEGIN_CLOSING = "SELECT eventsql.begin_closing_v1(?, ?::smallint[])";
+    private static final String RECEIVE =
+            "SELECT eventsql.receive_slots_v1(?, ?::smallint[], ?, ?, ?::smallint[], ?::int[])";
+    private static final String CLOSE = "SELECT eventsql.close_slots_v1(?, ?::smallint[])";
+    private static final String OPEN = "SELECT eventsql.open_slots_v1(?, ?::text[], ?::int[], ?::int[], ?::bigint[])";
+    private static final String FINISH = "SELECT eventsql.finish_move_v1(?, ?::smallint[])";
+
+    // Indexes: the primary keys of slot_end and stream. Takes no row lock.
+    private static final String ENDS = """
+            SELECT s.name, e.partition, e.end_offset
+            FROM eventsql.slot_end e JOIN eventsql.stream s USING (stream_id)
+            WHERE e.map_version = ?
+            ORDER BY s.name, e.partition""";
+
+    // Index: the primary key. Takes no row lock.
+    private static final String IS_PREPARED = """
+            SELECT EXISTS (
+                SELECT FROM eventsql.stream_placement WHERE stream_id = ? AND cluster_version = ?)""";
+
+    // Indexes: the primary keys. Takes no row lock.
+    private static final String CLOSED_PARTITIONS = """
+            SELECT b.partition FROM eventsql.partition_barrier b
+            WHERE b.stream_id = ? AND b.end_offset = 9223372036854775807
+              AND NOT EXISTS (
+                  SELECT FROM eventsql.moved_partition m
+                  WHERE m.stream_id = b.stream_id AND m.partition = b.partition)
+            ORDER BY b.partition""";
+
+    // Index: the primary key. Takes no row lock.
+    private static final String UNOPENED = """
+            SELECT partition FROM eventsql.moved_partition WHERE stream_id = ? AND NOT is_open ORDER BY partition""";
+
+    // Scans sink_producer, which has a row for each start of a sink's writer.
+    private static final String SINKS = "SELECT DISTINCT sink FROM eventsql.sink_producer ORDER BY sink LIMIT 1";
+
+    // Scans consumer and stream, which are small.
+    private static final String CONSUMERS = """
+            SELECT s.name, c.name FROM eventsql.consumer c JOIN eventsql.stream s USING (stream_id) ORDER BY s.name, c.name""";
+
+    private final SqlSchema schema;
+
+    public MoveFunctions(SqlSchema schema) {
+        this.schema = schema;
+    }
+
+    /**
+     * A move that a shard knows of.
+     *
+     * @param isPlan whether it was decided on this shard, and not cancelled
+     * @param isReceiver whether the shard receives slots
+     * @param isClosing whether it cannot be cancelled any more, on the shard where it was decided
+     */
+    @SuppressWarnings("ArrayRecordComponent") // is not compared
+    public record StoredMove(int version, int[] slotMap, boolean isPlan, boolean isReceiver, boolean isClosing) {}
+
+    /** The end of a partition when its shard closed slots. */
+    public record End(String stream, int partition, long end) {}
+
+    /** A consumer of a stream. */
+    public record ConsumerOfStream(String stream, String consumer) {}
+
+    /** Returns the move that the shard knows of. */
+    public Optional<StoredMove> find(Connection connection) {
+        return Jooq.using(connection)
+                .fetchOptional(schema.sql(FIND))
+                .map(r -> new StoredMove(
+                        r.get("map_version", Integer.class),
+                        Arrays.stream(r.get("slot_map", Short[].class))
+                                .mapToInt(Short::intValue)
+                                .toArray(),
+                        r.get("is_plan", Boolean.class),
+                        r.get("is_receiver", Boolean.class),
+                        r.get("is_closing", Boolean.class)));
+    }
+
+    /** Records the next slot map, unless one is recorded. */
+    public void plan(Connection connection, int version, int[] slotMap, boolean isPlan, boolean isReceiver) {
+        Jooq.using(connection).fetch(schema.sql(PLAN), version, boxed(slotMap), isPlan, isReceiver);
+    }
+
+    /** Excludes that the move is cancelled from now on. */
+    public void beginClosing(Connection connection, int version, int[] slotMap) {
+        Jooq.using(connection).fetch(schema.sql(BEGIN_CLOSING), version, boxed(slotMap));
+    }
+
+    /**
+     * Gives a stream the map by which the keys of received slots belong to fresh partitions.
+     *
+     * @param former the version of the stream's map that the caller has seen
+     * @param moved the partition of each key slot; {@code null}: all partitions are fresh
+     */
+    public void receive(
+            Connection connection,
+            int version,
+            int[] slotMap,
+            int streamId,
+            int former,
+            short @Nullable [] moved,
+            List<Integer> fresh) {
+        Short[] boxedMoved = null;
+        if (moved != null) {
+            boxedMoved = new Short[moved.length];
+            for (int i = 0; i < moved.length; i++) {
+                boxedMoved[i] = moved[i];
+            }
+        }
+        Jooq.using(connection)
+                .fetch(
+                        schema.sql(RECEIVE),
+                        version,
+                        boxed(slotMap),
+                        streamId,
+                        former,
+                        boxedMoved,
+                        fresh.toArray(Integer[]::new));
+    }
+
+    /** Closes the slots that the shard gives away: this cannot be undone. */
+    public void close(Connection connection, int version, int[] slotMap) {
+        Jooq.using(connection).fetch(schema.sql(CLOSE), version, boxed(slotMap));
+    }
+
+    /** Returns the ends of the shard's partitions when it closed slots. */
+    public List<End> ends(Connection connection, int version) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(ENDS), version)
+                .map(r -> new End(r.get(0, String.class), r.get(1, Integer.class), r.get(2, Long.class)));
+    }
+
+    /** Lets consumers take the fresh partitions, once they have handled the ends on the givers. */
+    public void open(Connection connection, int version, List<Integer> givers, List<End> ends) {
+        Jooq.using(connection)
+                .fetch(
+                        schema.sql(OPEN),
+                        version,
+                        ends.stream().map(End::stream).toArray(String[]::new),
+                        givers.toArray(Integer[]::new),
+                        ends.stream().map(End::partition).toArray(Integer[]::new),
+                        ends.stream().map(End::end).toArray(Long[]::new));
+    }
+
+    /**
+     * Makes the slot map the valid one.
+     *
+     * @throws org.jooq.exception.DataAccessException with {@link SqlErrors#NOT_PREPARED} if a stream was created in between
+     */
+    public void finish(Connection connection, int version, int[] slotMap) {
+        Jooq.using(connection).fetch(schema.sql(FINISH), version, boxed(slotMap));
+    }
+
+    /** Cancels the move that was decided on this shard; returns {@code false} if slots may have been closed. */
+    public boolean cancel(Connection connection) {
+        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql("SELECT eventsql.cancel_move_v1()")));
+    }
+
+    /** Gives the streams their former maps, after the move was cancelled. */
+    public void cancelReceiving(Connection connection) {
+        Jooq.using(connection).fetch(schema.sql("SELECT eventsql.cancel_receiving_v1()"));
+    }
+
+    /** Returns whether a stream has its map for a slot map. */
+    public boolean isPrepared(Connection connection, int streamId, int version) {
+        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(IS_PREPARED), streamId, version));
+    }
+
+    /** Returns the partitions of a stream that are closed to consumers and not used by any move. */
+    public List<Integer> closedPartitions(Connection connection, int streamId) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(CLOSED_PARTITIONS), streamId)
+                .map(r -> r.get(0, Integer.class));
+    }
+
+    /** Returns the partitions that were prepared for slots and are not open yet. */
+    public List<Integer> unopened(Connection connection, int streamId) {
+        return Jooq.using(connection).fetch(schema.sql(UNOPENED), streamId).map(r -> r.get(0, Integer.class));
+    }
+
+    /** Returns the name of a sink that writes to the shard. */
+    public Optional<String> findSink(Connection connection) {
+        return Jooq.using(connection).fetchOptional(schema.sql(SINKS)).map(r -> r.get(0, String.class));
+    }
+
+    /** Returns the consumers of all streams. */
+    public List<ConsumerOfStream> consumers(Connection connection) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(CONSUMERS))
+                .map(r -> new ConsumerOfStream(r.get(0, String.class), r.get(1, String.class)));
+    }
+
+    private static Short[] boxed(int[] slotMap) {
+        return Arrays.stream(slotMap).mapToObj(shard -> (short) shard).toArray(Short[]::new);
+    }
+}
