@@ -208,8 +208,7 @@ class ShardIdentityIT {
                 () -> open(databases),
                 clusterId(databases.get(0)),
                 "1 shards already",
-                "number is fixed",
-                "new cluster");
+                "EventSqlBuilder.addShards()");
         assertThat(Sql.queryLong(databases.get(1), "SELECT count(*) FROM eventsql.shard"))
                 .isZero();
     }

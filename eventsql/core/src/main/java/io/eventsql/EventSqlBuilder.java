@@ -24,6 +24,8 @@ public final class EventSqlBuilder {
     DataSource preferredShard;
 
     List<DataSource> outboxes = List.of();
+
+    boolean addShards;
     /** The data source of a replica by that of its shard. */
     final Map<DataSource, DataSource> replicas = new HashMap<>();
 
@@ -31,6 +33,16 @@ public final class EventSqlBuilder {
         this.dataSources = List.copyOf(dataSources);
         this.shardNames = List.copyOf(shardNames);
         InvalidInputException.requireRange("dataSources", dataSources.size(), 1, SHARDS_MAX);
+    }
+
+    /**
+     * Adds databases that are new, next to all of the cluster's own, as further shards. No key belongs to them until {@link
+     * EventSql#moveShards} moves some. Processes that are not given the databases continue as before; once keys have moved, they
+     * cannot publish those. Without this, a new database next to those of a cluster is rejected.
+     */
+    public EventSqlBuilder addShards() {
+        addShards = true;
+        return this;
     }
 
     /** Sets all settings; without this, the defaults apply. */

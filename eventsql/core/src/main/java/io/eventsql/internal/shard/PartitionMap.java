@@ -9,43 +9,67 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>A stream that has not grown needs no slots: its keys are spread by {@code hash % partitions}. Its number of slots is a
  * multiple of that number of partitions, so the same placement can be written as slots, whatever the number is.
+ *
+ * <p>Keys that have moved here from other shards have partitions of their own: those of {@code moved}, by their key slots.
  */
 public final class PartitionMap {
     /** The upper bound of the number of slots: more than the partitions of a stream, so that these get equal shares. */
     static final int SLOTS_MAX = 4_096;
+    /** Versions from here on belong to the second slot map of the cluster or a later one; see next_map_version_v1. */
+    private static final int FIRST_VERSION_MOVED = 1 << 16;
 
     private final int version;
     private final int partitions;
     /** {@code null}: as spread by the stream that has not grown. */
     private final short @Nullable [] slots;
+    /** The partition of each key slot, -1: as {@link #slots} says; {@code null}: all are as {@link #slots} says. */
+    private final short @Nullable [] moved;
 
-    private PartitionMap(int version, int partitions, short @Nullable [] slots) {
+    private PartitionMap(int version, int partitions, short @Nullable [] slots, short @Nullable [] moved) {
         this.version = version;
         this.partitions = partitions;
         this.slots = slots;
+        this.moved = moved;
     }
 
     /** Returns the map of a stream that has not grown. */
     public static PartitionMap first(int version, int partitions) {
-        return new PartitionMap(version, partitions, null);
+        return new PartitionMap(version, partitions, null, null);
     }
 
     /** Returns the map of a stream that has grown. */
     static PartitionMap of(int version, int partitions, Short[] stored) {
-        short[] slots = new short[stored.length];
-        for (int i = 0; i < slots.length; i++) {
-            slots[i] = stored[i];
+        return of(version, partitions, stored, null);
+    }
+
+    /** Returns the map of a stream that has grown, or to which keys of other shards have moved. */
+    static PartitionMap of(int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved) {
+        return new PartitionMap(version, partitions, unboxed(slots), unboxed(moved));
+    }
+
+    private static short @Nullable [] unboxed(Short @Nullable [] stored) {
+        if (stored == null) {
+            return null;
         }
-        return new PartitionMap(version, partitions, slots);
+        short[] values = new short[stored.length];
+        for (int i = 0; i < values.length; i++) {
+            values[i] = stored[i];
+        }
+        return values;
     }
 
     public int version() {
         return version;
     }
 
-    /** Returns the number of partitions of the stream on the shard. */
+    /** Returns the number of partitions of the stream on the shard, without those of keys that have moved here. */
     public int partitions() {
         return partitions;
+    }
+
+    /** Returns whether keys have moved to or from the shard since the stream exists, or it has no keys there. */
+    public boolean hasMoved() {
+        return moved != null || version < 0 || version >= FIRST_VERSION_MOVED;
     }
 
     /** Returns whether the stream has grown. */
@@ -53,8 +77,16 @@ public final class PartitionMap {
         return slots != null;
     }
 
+    /** Returns the partition of each key slot, -1: as {@link #slots} says; {@code null}: all are as {@link #slots} says. */
+    public short @Nullable [] moved() {
+        return moved == null ? null : moved.clone();
+    }
+
     /** Returns the partition of a key with this hash. */
     public int partition(long hash) {
+        if (moved != null && moved[KeyHash.slot(hash)] >= 0) {
+            return moved[KeyHash.slot(hash)];
+        }
         short[] current = slots;
         return current == null ? KeyHash.partition(hash, partitions) : current[KeyHash.partition(hash, current.length)];
     }
@@ -103,7 +135,7 @@ public final class PartitionMap {
                 }
             }
         }
-        return new PartitionMap(version + 1, morePartitions, next);
+        return new PartitionMap(version + 1, morePartitions, next, moved);
     }
 
     /** Returns the number of slots that belong to other partitions in the other map, which has as many slots. */
@@ -122,7 +154,8 @@ public final class PartitionMap {
         return other instanceof PartitionMap map
                 && version == map.version
                 && partitions == map.partitions
-                && Arrays.equals(slots, map.slots);
+                && Arrays.equals(slots, map.slots)
+                && Arrays.equals(moved, map.moved);
     }
 
     @Override

@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -18,6 +19,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -29,6 +31,9 @@ import org.slf4j.LoggerFactory;
  */
 public final class Shard {
     private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
+    /** The versions of a stream's maps that belong to one slot map; see next_map_version_v1. */
+    private static final int CLUSTER_VERSION_SHIFT = 16;
+
     private static final long PROBE_INTERVAL_MS = 1_000;
     private static final int PROBE_TIMEOUT_SECONDS = 5;
     private static final int PARTITIONS_PER_TRANSACTION = 20;
@@ -37,13 +42,17 @@ public final class Shard {
     private final int number;
     private volatile String name;
     private final UUID clusterId;
-    private final int mapVersion;
     private final Tables tables;
     private final Map<String, Integer> streamIds = new ConcurrentHashMap<>();
     /** As last read; a stream that was not read yet is believed not to have grown, which an append finds out. */
     private final Map<String, PartitionMap> maps = new ConcurrentHashMap<>();
     /** A stream that no shard has was deleted: it is not created again on its own. */
     private volatile Predicate<String> existsElsewhere = name -> true;
+    /** What the database has said last about itself and the slots. */
+    private volatile ShardIdentity identity;
+
+    private volatile Consumer<Shard> slotsListener = shard -> {};
+    private volatile boolean configured = true;
 
     private final Incarnation incarnation = new Incarnation(this);
     private volatile @Nullable Database database;
@@ -55,7 +64,16 @@ public final class Shard {
         this.number = number;
         this.name = identity.names().get(number);
         this.clusterId = identity.clusterId();
-        this.mapVersion = identity.mapVersion();
+        // Nothing is known of the shard itself, which gets no events before it is attached.
+        this.identity = new ShardIdentity(
+                clusterId,
+                number,
+                name,
+                identity.names(),
+                identity.databaseIds(),
+                identity.finishedMap(),
+                identity.finishedVersion(),
+                null);
         this.tables = tables;
         this.background = new ScheduledThreadPoolExecutor(1, task -> {
             Thread thread = new Thread(task, "eventsql-background-" + name);
@@ -79,8 +97,55 @@ public final class Shard {
         return clusterId;
     }
 
+    /** Returns the version of the slot map that the database has, as far as this process knows. */
     public int mapVersion() {
-        return mapVersion;
+        return identity.mapVersion();
+    }
+
+    /** Returns what the database has said last about itself and the slots. */
+    ShardIdentity identity() {
+        return identity;
+    }
+
+    /** Returns whether this process was given the database. Other shards get no events of it, and it consumes nothing of them. */
+    public boolean isConfigured() {
+        return configured;
+    }
+
+    void setConfigured(boolean value) {
+        configured = value;
+    }
+
+    /** @param listener is called when the database has said something new about the slots, before a map of a stream is replaced */
+    void onSlots(Consumer<Shard> listener) {
+        slotsListener = listener;
+    }
+
+    /** Remembers what the database has said about the slots, unless something later is known. */
+    private synchronized void learn(int version, int[] slotMap, int @Nullable [] former) {
+        ShardIdentity known = identity;
+        boolean isNewer = version > known.mapVersion()
+                || (version == known.mapVersion() && former == null && known.formerSlotMap() != null);
+        if (isNewer) {
+            identity = new ShardIdentity(
+                    clusterId, number, known.name(), known.names(), known.databaseIds(), slotMap, version, former);
+            slotsListener.accept(this);
+        }
+    }
+
+    /** Reads what the database says about the slots now. */
+    public void readSlots() throws SQLException {
+        require().read(c -> tables.shards().find(c))
+                .ifPresent(read -> learn(read.mapVersion(), read.slotMap(), read.formerSlotMap()));
+    }
+
+    /** The version that the map of a stream has which was created with the current slot map, until it grows or keys move. */
+    private int firstVersion() {
+        return firstVersion(identity.mapVersion());
+    }
+
+    private static int firstVersion(int clusterVersion) {
+        return ((clusterVersion - 1) << CLUSTER_VERSION_SHIFT) + 1;
     }
 
     /** The statements, written for the schema of this instance. */
@@ -178,10 +243,12 @@ public final class Shard {
 
     /**
      * @param givenName the name by which this process knows the shard
+     * @param stored what the database says about itself
      * @param found the incarnation of the database
      */
-    void attach(Database reached, String givenName, String found) {
+    void attach(Database reached, String givenName, ShardIdentity stored, String found) {
         name = givenName;
+        learn(stored.mapVersion(), stored.slotMap(), stored.formerSlotMap());
         incarnation.begin(found);
         database = reached;
     }
@@ -234,7 +301,10 @@ public final class Shard {
     public Database require() throws NotSentException {
         Database current = database;
         if (current == null) {
-            throw new NotSentException("shard " + name + " has not been reached since this process started");
+            throw new NotSentException(
+                    configured
+                            ? "shard " + name + " has not been reached since this process started"
+                            : "shard " + name + " is not among the data sources of this process");
         }
         return current;
     }
@@ -319,8 +389,18 @@ public final class Shard {
     public Optional<StreamTable.Row> findStream(String stream) throws SQLException {
         Optional<StreamTable.Row> row =
                 require().read(connection -> tables.streams().find(connection, stream));
-        row.ifPresent(this::remember);
+        row.ifPresent(found -> {
+            StreamTable.StoredSlots slots = found.slots();
+            if (slots != null) { // first: a map counts only with the slots that the shard had when it was read
+                learn(slots.version(), ints(slots.slotMap()), slots.former() == null ? null : ints(slots.former()));
+            }
+            remember(found);
+        });
         return row;
+    }
+
+    private static int[] ints(Short[] stored) {
+        return Arrays.stream(stored).mapToInt(Short::intValue).toArray();
     }
 
     private void remember(StreamTable.Row row) {
@@ -331,8 +411,8 @@ public final class Shard {
     public PartitionMap mapOf(StreamTable.Row row) {
         StreamTable.StoredMap stored = row.map();
         return stored == null
-                ? PartitionMap.first(mapVersion, row.spec().partitions())
-                : PartitionMap.of(stored.version(), stored.partitions(), stored.slots());
+                ? PartitionMap.first(row.firstVersion(), row.spec().partitions())
+                : PartitionMap.of(stored.version(), stored.partitions(), stored.slots(), stored.moved());
     }
 
     /**
@@ -343,11 +423,11 @@ public final class Shard {
     public PartitionMap map(StreamSpec stream) {
         PartitionMap known = maps.get(stream.name());
         if (known == null) {
-            known = maps.computeIfAbsent(stream.name(), name -> PartitionMap.first(mapVersion, stream.partitions()));
+            known = maps.computeIfAbsent(stream.name(), name -> PartitionMap.first(firstVersion(), stream.partitions()));
         }
         return known.hasGrown() || known.partitions() == stream.partitions()
                 ? known
-                : PartitionMap.first(mapVersion, stream.partitions()); // of a stream that was created anew
+                : PartitionMap.first(firstVersion(), stream.partitions()); // of a stream that was created anew
     }
 
     /**
@@ -381,7 +461,9 @@ public final class Shard {
         Database current = require();
         current.transaction(connection -> {
             current.allowLongStatements(connection); // creating tables takes time
-            tables.streams().create(connection, stream, mapVersion);
+            int clusterVersion = tables.streams().lockSlots(connection);
+            tables.streams().create(connection, stream, firstVersion(clusterVersion));
+            tables.streams().closeNew(connection, stream.name());
             return stream;
         });
         return findStream(stream.name()).orElseThrow(() -> new UnknownStreamException(stream.name()));

@@ -13,7 +13,9 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -71,12 +73,13 @@ final class ShardOpener {
      * Opens all databases. An unavailable one is left for later, if another one knows the cluster.
      *
      * @param names the names of the shards in the order of the databases; may be empty
+     * @param addShards whether databases without an identity become further shards of the cluster that the others form
      * @return each database in the given order; {@code null} if it is unavailable
      * @throws ShardIdentityException if the databases do not form one cluster
      * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable, or if a
      *     database cannot be used
      */
-    List<@Nullable Opened> open(List<Database> databases, List<String> names) {
+    List<@Nullable Opened> open(List<Database> databases, List<String> names, boolean addShards) {
         List<@Nullable Reached> reached = new ArrayList<>();
         List<OpenFailure> failures = new ArrayList<>();
         for (int i = 0; i < databases.size(); i++) {
@@ -99,20 +102,31 @@ final class ShardOpener {
             throw OpenFailure.toException("None of the " + databases.size() + " databases could be opened", failures);
         }
         requireDistinct(available);
-        boolean isComplete = available.stream().allMatch(r -> r.identity() != null);
+        boolean isComplete = available.stream().allMatch(r -> r.identity() != null)
+                && (!addShards || countKnownShards(available) == 1);
         if (!isComplete && !failures.isEmpty()) {
             throw OpenFailure.toException(
                     "A new cluster can be created only while all of its databases are available; " + available.size()
                             + " of " + databases.size() + " are",
                     failures);
         }
-        List<@Nullable Reached> complete = isComplete ? reached : assignIdentities(available);
+        List<@Nullable Reached> complete = isComplete ? reached : assignIdentities(available, addShards);
         List<@Nullable Opened> opened = new ArrayList<>();
         for (@Nullable Reached one : complete) {
             @Nullable ShardIdentity identity = one == null ? null : one.identity();
             opened.add(one == null || identity == null ? null : new Opened(identity, one.incarnation()));
         }
         return opened;
+    }
+
+    /** Returns how many different numbers of shards the databases know: more than one if adding shards was interrupted. */
+    private static long countKnownShards(List<Reached> available) {
+        return available.stream()
+                .map(Reached::identity)
+                .flatMap(Stream::ofNullable)
+                .map(ShardIdentity::shards)
+                .distinct()
+                .count();
     }
 
     /** Migrates a database that was unavailable when the cluster was opened; empty if it has no identity. */
@@ -143,12 +157,12 @@ final class ShardOpener {
     }
 
     /** Assigns a number to every database without an identity. */
-    private List<@Nullable Reached> assignIdentities(List<Reached> given) {
+    private List<@Nullable Reached> assignIdentities(List<Reached> given, boolean addShards) {
         List<Reached> inLockOrder =
                 given.stream().sorted(Comparator.comparing(Reached::id)).toList();
         List<Locked> locked = new ArrayList<>();
         try {
-            lockAndAssign(given, inLockOrder, locked);
+            lockAndAssign(given, inLockOrder, locked, addShards);
         } catch (SQLException e) {
             throw new EventSqlException("The identities of the databases could not be recorded: " + e.getMessage(), e);
         }
@@ -175,9 +189,10 @@ final class ShardOpener {
     }
 
     /** Locks the remaining databases, one transaction within the other; then assigns, and all transactions commit. */
-    private void lockAndAssign(List<Reached> given, List<Reached> remaining, List<Locked> locked) throws SQLException {
+    private void lockAndAssign(
+            List<Reached> given, List<Reached> remaining, List<Locked> locked, boolean addShards) throws SQLException {
         if (remaining.isEmpty()) {
-            assignLocked(given, locked);
+            assignLocked(given, locked, addShards);
             return;
         }
         Reached next = remaining.getFirst();
@@ -185,24 +200,30 @@ final class ShardOpener {
             identities.lockForIdentity(connection);
             locked.add(
                     new Locked(connection, next.with(identities.find(connection).orElse(null))));
-            lockAndAssign(given, remaining.subList(1, remaining.size()), locked);
+            lockAndAssign(given, remaining.subList(1, remaining.size()), locked, addShards);
             return next;
         });
     }
 
-    private void assignLocked(List<Reached> given, List<Locked> locked) {
+    private void assignLocked(List<Reached> given, List<Locked> locked, boolean addShards) {
         @Nullable
         ShardIdentity known = locked.stream()
                 .map(l -> l.reached.identity())
                 .flatMap(Stream::ofNullable)
-                .findFirst()
+                .max(Comparator.comparingInt(ShardIdentity::shards).thenComparingInt(ShardIdentity::finishedVersion))
                 .orElse(null);
-        ShardIdentity cluster = known != null
-                ? known
-                : newCluster(given.stream().map(Reached::id).toList());
+        ShardIdentity cluster = known == null
+                ? newCluster(given.stream().map(Reached::id).toList())
+                : addShards ? withAdded(known, locked) : known;
         boolean recorded = false;
         for (Locked one : locked) {
-            if (one.reached.identity() == null) {
+            ShardIdentity own = one.reached.identity();
+            if (own != null && addShards && own.shards() < cluster.shards()) {
+                ShardIdentity extended = own.withShards(cluster.names(), cluster.databaseIds());
+                identities.extend(one.connection, extended);
+                one.reached = one.reached.with(extended);
+                recorded = true;
+            } else if (own == null) {
                 ShardIdentity identity = cluster.forShard(requireNumber(cluster, given.size(), one.reached));
                 identities.insert(one.connection, identity);
                 one.reached = one.reached.with(identity);
@@ -212,6 +233,40 @@ final class ShardOpener {
         if (recorded) {
             LOG.info("Recording the identities of the {} shards of cluster {}", cluster.shards(), cluster.clusterId());
         }
+    }
+
+    /** Returns the identity of a cluster with the databases that have none as further shards, without slots. */
+    private ShardIdentity withAdded(ShardIdentity known, List<Locked> locked) {
+        Set<UUID> given = locked.stream().map(l -> l.reached.id()).collect(Collectors.toSet());
+        if (!given.containsAll(known.databaseIds())) {
+            throw new ShardIdentityException("Shards can be added only to a cluster whose databases are all given and"
+                    + " available: cluster " + known.clusterId() + " has the shards " + known.names() + ", databases "
+                    + known.databaseIds());
+        }
+        List<String> names = new ArrayList<>(known.names());
+        List<UUID> ids = new ArrayList<>(known.databaseIds());
+        for (Locked one : locked) {
+            if (one.reached.identity() == null && !ids.contains(one.reached.id())) {
+                if (identities.hasStreams(one.connection)) {
+                    throw new ShardIdentityException("The " + one.reached.label()
+                            + " cannot be added as a shard: it has streams, and no identity");
+                }
+                names.add("shard" + names.size());
+                ids.add(one.reached.id());
+            }
+        }
+        if (names.size() > KeyHash.SLOTS) {
+            throw new ShardIdentityException("A cluster has at most " + KeyHash.SLOTS + " shards");
+        }
+        return new ShardIdentity(
+                known.clusterId(),
+                known.number(),
+                known.name(),
+                names,
+                ids,
+                known.finishedMap(),
+                known.finishedVersion(),
+                null);
     }
 
     /** Returns the number that the cluster has for a database without an identity. */
@@ -226,8 +281,8 @@ final class ShardOpener {
         throw new ShardIdentityException(
                 cluster.shards() < given
                         ? described + "The cluster has all of its " + cluster.shards()
-                                + " shards already, and their number"
-                                + " is fixed. To use more databases, create a new cluster from databases that are all new"
+                                + " shards already. To add databases as further shards, start one process with"
+                                + " EventSqlBuilder.addShards()"
                         : described
                                 + "The cluster is in use: with this database in place of another one, events would be"
                                 + " missing. Give the data sources of the cluster's own databases, or restore a lost one"
@@ -241,6 +296,6 @@ final class ShardOpener {
                 IntStream.range(0, shards).mapToObj(i -> "shard" + i).toList();
         int[] slotMap =
                 IntStream.range(0, KeyHash.SLOTS).map(slot -> slot % shards).toArray();
-        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, databaseIds, slotMap, 1);
+        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, databaseIds, slotMap, 1, null);
     }
 }

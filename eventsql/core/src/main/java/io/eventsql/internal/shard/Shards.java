@@ -14,13 +14,16 @@ import io.eventsql.internal.sql.SqlSchema;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -34,7 +37,12 @@ public final class Shards {
     private final ShardOpener opener;
     private final Tables tables;
     private final ShardIdentity cluster;
+    /** All shards of the cluster, by number. */
+    private final List<Shard> numbered;
+    /** Those whose databases are given. */
     private final List<Shard> shards;
+    private final List<Consumer<Shard>> slotsLost = new CopyOnWriteArrayList<>();
+    private volatile SlotMap slots;
     private final List<Database> databases;
     /** The databases that have not been reached yet. */
     private final List<Database> missing = new ArrayList<>();
@@ -51,17 +59,13 @@ public final class Shards {
         this.tables = tables;
         this.cluster = openedDatabases.stream()
                 .flatMap(Stream::ofNullable)
-                .findFirst()
-                .orElseThrow()
-                .identity();
-        if (cluster.shards() != databases.size()) {
-            throw new ShardIdentityException("The cluster " + cluster.clusterId() + " has " + cluster.shards()
-                    + " shards " + cluster.names() + ", but " + databases.size() + " databases are given."
-                    + " The shards of a cluster are fixed when it is created: give the data sources of all of them");
-        }
+                .map(Opened::identity)
+                .max(Comparator.comparingInt(ShardIdentity::shards).thenComparingInt(ShardIdentity::finishedVersion))
+                .orElseThrow();
         Shard[] byNumber = new Shard[cluster.shards()];
         Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
-        this.shards = List.of(byNumber);
+        this.numbered = List.of(byNumber);
+        this.slots = SlotMap.of(List.of(cluster), 0);
         this.databases = List.copyOf(databases);
         for (int i = 0; i < names.size(); i++) {
             givenNames.put(databases.get(i), names.get(i));
@@ -74,6 +78,79 @@ public final class Shards {
                 accept(databases.get(i), opened);
             }
         }
+        learned();
+        this.shards = chooseConfigured();
+        for (Shard shard : numbered) {
+            shard.onSlots(changed -> learned());
+        }
+    }
+
+    /**
+     * Returns the shards whose databases are given. A database that cannot be reached is one of those that are not, preferably one
+     * with slots. Shards without slots need not be given.
+     */
+    private List<Shard> chooseConfigured() {
+        List<Shard> unreached = numbered.stream()
+                .filter(shard -> shard.database().isEmpty())
+                .sorted(Comparator.comparing(shard -> !slots.hasSlots(shard.number())))
+                .toList();
+        List<Shard> omitted = unreached.subList(Math.min(missing.size(), unreached.size()), unreached.size());
+        boolean isAmbiguous = !missing.isEmpty()
+                && !omitted.isEmpty()
+                && !slots.hasSlots(unreached.get(missing.size() - 1).number());
+        if (omitted.stream().anyMatch(shard -> slots.hasSlots(shard.number()))
+                || isAmbiguous
+                || missing.size() > unreached.size()) {
+            throw new ShardIdentityException("The cluster " + cluster.clusterId() + " has " + cluster.shards()
+                    + " shards " + cluster.names() + ", but " + databases.size() + " databases are given."
+                    + " Give the data sources of all shards that keys belong to"
+                    + (isAmbiguous ? ", and while a database is unavailable of all shards" : ""));
+        }
+        omitted.forEach(shard -> shard.setConfigured(false));
+        return numbered.stream().filter(Shard::isConfigured).toList();
+    }
+
+    /** Puts together what the shards have said about the slots. */
+    private void learned() {
+        synchronized (slotsLost) { // not with this object's lock, which is held while databases are opened
+            putTogether();
+        }
+    }
+
+    private void putTogether() {
+        List<ShardIdentity> known = numbered.stream()
+                .filter(shard -> shard.database().isPresent())
+                .map(Shard::identity)
+                .toList();
+        SlotMap now = SlotMap.of(known.isEmpty() ? List.of(cluster) : known, slots.number() + 1);
+        SlotMap before = slots;
+        if (now.sameOwners(before)) {
+            return;
+        }
+        slots = now;
+        for (Shard shard : numbered) {
+            if (before.loses(shard.number(), now)) {
+                slotsLost.forEach(listener -> listener.accept(shard));
+            }
+        }
+    }
+
+    /** Returns the shard of each slot, as far as this process knows now. */
+    public SlotMap slots() {
+        return slots;
+    }
+
+    /** Returns whether keys have ever moved between shards, or are moving. */
+    public boolean haveMoved() {
+        return shards.stream().anyMatch(shard -> shard.mapVersion() > 1);
+    }
+
+    /**
+     * @param listener is called with a shard when that has closed slots, before this process knows a map of a stream there that is
+     *     later than that
+     */
+    public void onSlotsLost(Consumer<Shard> listener) {
+        slotsLost.add(listener);
     }
 
     /**
@@ -86,26 +163,38 @@ public final class Shards {
         return open(dataSources, List.of(), settings);
     }
 
+    /** Opens the databases, in any order, with names for the shards, as the following method does. */
+    public static Shards open(List<DataSource> dataSources, List<String> names, Settings settings) {
+        return open(dataSources, names, settings, false);
+    }
+
     /**
      * Opens the databases, in any order.
      *
      * @param names the names of the shards in the order of the data sources; empty: those recorded in the databases
+     * @param addShards whether databases without an identity become further shards
      * @throws ShardIdentityException if the databases do not form one cluster
      * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
      */
-    public static Shards open(List<DataSource> dataSources, List<String> names, Settings settings) {
+    public static Shards open(
+            List<DataSource> dataSources, List<String> names, Settings settings, boolean addShards) {
         SqlSchema schema = new SqlSchema(settings.schema());
         ShardOpener opener = new ShardOpener(
                 new Migrator(schema, settings.migrateSchema()), new ShardTable(schema), new IncarnationTable(schema));
         List<Database> databases = dataSources.stream()
                 .map(dataSource -> new Database(dataSource, settings.networkTimeout()))
                 .toList();
-        return new Shards(opener, databases, names, opener.open(databases, names), Tables.in(schema));
+        return new Shards(opener, databases, names, opener.open(databases, names, addShards), Tables.in(schema));
     }
 
-    /** Returns all shards, by number. */
+    /** Returns the shards whose databases are given to this process, by number. */
     public List<Shard> all() {
         return shards;
+    }
+
+    /** Returns all shards of the cluster, by number. */
+    public List<Shard> numbered() {
+        return numbered;
     }
 
     /** Returns the id that all databases of the cluster have recorded. */
@@ -123,17 +212,18 @@ public final class Shards {
         opener.migrateOutbox(database);
     }
 
+    /** Returns the number of shards of the cluster. */
     public int size() {
-        return shards.size();
+        return numbered.size();
     }
 
     public Shard get(int number) {
-        return shards.get(number);
+        return numbered.get(number);
     }
 
     /** Returns the shard that holds the keys of a slot. */
     public Shard ofSlot(int slot) {
-        return shards.get(cluster.slotMap()[slot]);
+        return numbered.get(slots.owner(slot));
     }
 
     /** Returns the shard of this data source; empty if there is none, or its database has not been reached yet. */
@@ -178,7 +268,7 @@ public final class Shards {
                                 () -> new ShardIdentityException("The database has no identity, so it is none of the"
                                         + " shards " + cluster.names() + " of cluster " + cluster.clusterId()));
                 accept(database, opened);
-                LOG.info("Shard {} is available", shards.get(opened.identity().number()));
+                LOG.info("Shard {} is available", numbered.get(opened.identity().number()));
                 return true;
             } catch (ShardIdentityException e) {
                 LOG.error("Rejected a shard that joined late: {}", e.getMessage());
@@ -220,16 +310,20 @@ public final class Shards {
 
     private void accept(Database database, Opened opened) {
         ShardIdentity identity = opened.identity();
-        if (!cluster.sameCluster(identity)) {
+        boolean isSame = numbered.stream()
+                .filter(other -> other.database().isPresent())
+                .map(Shard::identity)
+                .allMatch(identity::sameCluster);
+        if (!isSame || !cluster.sameCluster(identity)) {
             throw new ShardIdentityException("A database is shard " + identity.name() + " of " + describe(identity)
                     + ", but another is of " + describe(cluster));
         }
-        Shard shard = shards.get(identity.number());
+        Shard shard = numbered.get(identity.number());
         if (shard.database().isPresent()) {
             throw new ShardIdentityException("Two databases are shard " + identity.name() + " of cluster "
                     + cluster.clusterId() + ": one is a copy of the other");
         }
-        shard.attach(database, givenNames.getOrDefault(database, identity.name()), opened.incarnation());
+        shard.attach(database, givenNames.getOrDefault(database, identity.name()), identity, opened.incarnation());
     }
 
     private static String describe(ShardIdentity identity) {

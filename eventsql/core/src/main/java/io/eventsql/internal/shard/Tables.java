@@ -15,6 +15,7 @@ import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.KeyFunctions;
 import io.eventsql.internal.sql.LatestFunction;
 import io.eventsql.internal.sql.LeaseTable;
+import io.eventsql.internal.sql.MoveFunctions;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.ParkedEventTable;
@@ -22,6 +23,8 @@ import io.eventsql.internal.sql.PartitionTable;
 import io.eventsql.internal.sql.ReplicaTable;
 import io.eventsql.internal.sql.RetentionFunctions;
 import io.eventsql.internal.sql.SegmentTable;
+import io.eventsql.internal.sql.ShardBarrierTable;
+import io.eventsql.internal.sql.ShardTable;
 import io.eventsql.internal.sql.SqlSchema;
 import io.eventsql.internal.sql.StreamTable;
 import io.eventsql.internal.sql.StreamsFetchStatement;
@@ -29,6 +32,7 @@ import io.eventsql.internal.sql.StreamsFetchStatement;
 /** All statements, written for one schema. */
 public record Tables(
         IncarnationTable incarnations,
+        ShardTable shards,
         AppendStatement append,
         BlockAppendStatement appendBlocks,
         ExpectedAppendStatement appendExpected,
@@ -37,6 +41,8 @@ public record Tables(
         StreamTable streams,
         PartitionTable partitions,
         GrowthFunctions growth,
+        MoveFunctions moves,
+        ShardBarrierTable shardBarriers,
         SegmentTable segments,
         RetentionFunctions retention,
         CompactionFunctions compaction,
@@ -57,6 +63,7 @@ public record Tables(
     public static Tables in(SqlSchema schema) {
         return new Tables(
                 new IncarnationTable(schema),
+                new ShardTable(schema),
                 new AppendStatement(schema),
                 new BlockAppendStatement(schema),
                 new ExpectedAppendStatement(schema),
@@ -65,6 +72,8 @@ public record Tables(
                 new StreamTable(schema),
                 new PartitionTable(schema),
                 new GrowthFunctions(schema),
+                new MoveFunctions(schema),
+                new ShardBarrierTable(schema),
                 new SegmentTable(schema),
                 new RetentionFunctions(schema),
                 new CompactionFunctions(schema),

@@ -22,7 +22,7 @@ public final class WakeUp {
 
     public WakeUp(Shards shards, Settings settings) {
         String self = UUID.randomUUID().toString();
-        for (Shard shard : shards.all()) {
+        for (Shard shard : shards.numbered()) { // by number
             List<WakeUpTarget> ofShard = new CopyOnWriteArrayList<>();
             targets.add(ofShard);
             Notifier notifier = new Notifier(shard, self, settings.notifyInterval());

@@ -1,0 +1,73 @@
+package io.eventsql.internal.shard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.internal.sql.ShardIdentity;
+import java.util.List;
+import java.util.UUID;
+import org.junit.jupiter.api.Test;
+
+/** Four slots, of shards 0 and 1; slots 2 and 3 move to shard 2. */
+class SlotMapTest {
+    private static final UUID CLUSTER = UUID.randomUUID();
+    private static final List<String> NAMES = List.of("a", "b", "c");
+    private static final List<UUID> IDS = List.of(UUID.randomUUID(), UUID.randomUUID(), UUID.randomUUID());
+    private static final int[] BEFORE = {0, 1, 0, 1};
+    private static final int[] AFTER = {0, 1, 2, 2};
+
+    private static ShardIdentity before(int number) {
+        return new ShardIdentity(CLUSTER, number, NAMES.get(number), NAMES, IDS, BEFORE, 1, null);
+    }
+
+    private static ShardIdentity closed(int number) {
+        return new ShardIdentity(CLUSTER, number, NAMES.get(number), NAMES, IDS, AFTER, 2, BEFORE);
+    }
+
+    private static ShardIdentity finished(int number) {
+        return new ShardIdentity(CLUSTER, number, NAMES.get(number), NAMES, IDS, AFTER, 2, null);
+    }
+
+    private static List<Integer> owners(ShardIdentity... known) {
+        SlotMap map = SlotMap.of(List.of(known), 1);
+        return List.of(map.owner(0), map.owner(1), map.owner(2), map.owner(3));
+    }
+
+    @Test
+    void of_oneGiverHasClosed_onlyItsSlotsHaveMoved() {
+        assertThat(owners(before(0), before(1), before(2))).containsExactly(0, 1, 0, 1);
+        assertThat(owners(closed(0), before(1), before(2))).containsExactly(0, 1, 2, 1);
+        assertThat(owners(before(0), closed(1), before(2))).containsExactly(0, 1, 0, 2);
+        assertThat(owners(closed(0), closed(1), before(2))).containsExactly(0, 1, 2, 2);
+    }
+
+    @Test
+    void of_otherGiverIsUnavailable_itsSlotsHaveNotMoved() {
+        assertThat(owners(closed(0))).containsExactly(0, 1, 2, 1);
+    }
+
+    @Test
+    void of_oneShardKnowsThatAllHaveClosed_allSlotsHaveMoved() {
+        assertThat(owners(before(0), finished(2))).containsExactly(0, 1, 2, 2);
+        assertThat(owners(closed(0), closed(1), finished(2))).containsExactly(0, 1, 2, 2);
+    }
+
+    @Test
+    void switched_oneShard_othersStay() {
+        SlotMap before = SlotMap.of(List.of(before(0)), 1);
+        SlotMap after = SlotMap.of(List.of(finished(0)), 2);
+        SlotMap mixed = before.switched(1, after, 3);
+        assertThat(List.of(mixed.owner(2), mixed.owner(3))).containsExactly(0, 2);
+        assertThat(before.loses(0, after)).isTrue();
+        assertThat(before.loses(2, after)).isFalse();
+        assertThat(mixed.hasSlots(2)).isTrue();
+        assertThat(before.hasSlots(2)).isFalse();
+    }
+
+    @Test
+    void sameCluster_giverWentBackToBeforeTheMove_isRejected() {
+        assertThat(finished(2).sameCluster(before(0))).isFalse();
+        assertThat(before(0).sameCluster(finished(2))).isFalse();
+        assertThat(finished(0).sameCluster(before(2))).as("a receiver that was not told yet").isTrue();
+        assertThat(closed(0).sameCluster(before(1))).isTrue();
+    }
+}
