@@ -1,6 +1,5 @@
 package io.eventsql.internal.append;
 
-import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.PartitionMap;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -77,8 +76,7 @@ final class PendingCalls {
         call.setSequence(++lastSequence);
         countIn(call);
         queueOf(call).add(call);
-        PartitionMap known = maps.putIfAbsent(call.stream().name(), call.map());
-        rerouting |= known != null && !known.equals(call.map());
+        requireSameMap(call);
     }
 
     /** Adds a call that its batch, which is still in progress, has given back. */
@@ -95,8 +93,10 @@ final class PendingCalls {
     /**
      * Routes all waiting calls by the maps that are valid now, in their order. No batch may be in progress: a call of it that comes
      * back would be overtaken by a later one with the same key, which belongs to another lane now.
+     *
+     * @param route routes a call anew, and returns what of it belongs to this shard
      */
-    void reroute(Function<StreamSpec, PartitionMap> mapOf) {
+    void reroute(Function<PublishCall, List<PublishCall>> route) {
         List<PublishCall> all = new ArrayList<>(ofAnyLane);
         ofLane.forEach(all::addAll);
         all.addAll(wide);
@@ -105,13 +105,27 @@ final class PendingCalls {
         wide.clear();
         maps.clear();
         all.sort(Comparator.comparingLong(PublishCall::sequence));
+        rerouting = false;
         for (PublishCall call : all) {
             countOut(call);
-            call.reroute(maps.computeIfAbsent(call.stream().name(), name -> mapOf.apply(call.stream())));
-            countIn(call);
-            queueOf(call).add(call);
+            for (PublishCall staying : route.apply(call)) {
+                staying.setSequence(call.sequence());
+                countIn(staying);
+                queueOf(staying).add(staying);
+                requireSameMap(staying);
+            }
         }
-        rerouting = false;
+    }
+
+    /** Calls of one stream that are routed by different maps are routed anew before they form a batch. */
+    private void requireSameMap(PublishCall call) {
+        PartitionMap known = maps.putIfAbsent(call.stream().name(), call.map());
+        rerouting |= known != null && !known.equals(call.map());
+    }
+
+    /** Has the waiting calls routed anew before the next batch, because the shard has closed slots. */
+    void requireRerouting() {
+        rerouting = true;
     }
 
     private void countIn(PublishCall call) {

@@ -4,6 +4,7 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.PartialPublishException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -53,6 +54,15 @@ final class PublishAllOutcome {
                     failures[index] = failure;
                 }
                 partDone(continuations);
+            }
+
+            @Override
+            public List<PublishCall.Outcome> divide(List<int[]> indexesOfParts) {
+                openParts.addAndGet(indexesOfParts.size() - 1);
+                return indexesOfParts.stream()
+                        .map(part -> forPart(
+                                Arrays.stream(part).map(i -> indexes[i]).toArray()))
+                        .toList();
             }
         };
     }

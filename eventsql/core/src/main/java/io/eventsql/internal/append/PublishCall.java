@@ -10,6 +10,7 @@ import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.sql.SqlErrors;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
@@ -34,6 +35,15 @@ final class PublishCall {
 
         /** Called with an {@link EventNotStoredException} or an {@link EventOutcomeUnknownException}. */
         void failed(EventSqlException failure);
+
+        /**
+         * Divides the outcome, because the events belong to several shards now: the callbacks of each part take the place of these.
+         *
+         * @param indexes the events of each part
+         */
+        default List<Outcome> divide(List<int[]> indexes) {
+            throw new IllegalStateException("the outcome of a single event");
+        }
     }
 
     private static final AtomicReferenceFieldUpdater<PublishCall, State> STATE =
@@ -46,6 +56,8 @@ final class PublishCall {
     private final List<Valid> events;
     /** The map by which the call is routed; changed only while the call waits in a queue, or moves to another. */
     private PartitionMap map;
+    /** The number of the slot map by which the call was routed to its shard. */
+    private long routedBy;
 
     private int[] partitions;
     private final boolean anyPartition;
@@ -146,17 +158,62 @@ final class PublishCall {
     }
 
     /**
-     * Routes the call by another map. Its events without a key, if it has others with one, stay where they are: partitions are
-     * never removed.
+     * Routes the call by another map. Its events without a key, if it has others with one, stay where they are, as long as it is a
+     * map of the same shard: partitions are never removed.
      */
     void reroute(PartitionMap other) {
         map = other;
         int[] changed = new int[partitions.length];
         for (int i = 0; i < changed.length; i++) {
             String key = events.get(i).key();
-            changed[i] = key == null ? partitions[i] : other.partition(KeyHash.of(key));
+            changed[i] = key == null ? partitions[i] % other.partitions() : other.partition(KeyHash.of(key));
         }
         partitions = anyPartition ? ANY_PARTITION : changed;
+    }
+
+    /** Returns the number of the slot map by which the call was routed to its shard. */
+    long routedBy() {
+        return routedBy;
+    }
+
+    /** Records the slot map by which the call was routed to its shard. */
+    PublishCall routedBy(long number) {
+        routedBy = number;
+        return this;
+    }
+
+    /**
+     * Divides the call, which was never sent or is not stored, into calls of some of its events each.
+     *
+     * @param indexes the events of each part
+     * @return nothing if the call is completed already
+     */
+    List<PublishCall> divide(List<int[]> indexes) {
+        if (!STATE.compareAndSet(this, State.WAITING, State.COMPLETED)) {
+            return List.of();
+        }
+        List<Outcome> outcomes = outcome.divide(indexes);
+        List<PublishCall> parts = new ArrayList<>();
+        for (int i = 0; i < outcomes.size(); i++) {
+            int[] ofPart = indexes.get(i);
+            List<Valid> eventsOfPart = new ArrayList<>();
+            int[] partitionsOfPart = new int[ofPart.length];
+            for (int j = 0; j < ofPart.length; j++) {
+                eventsOfPart.add(events.get(ofPart[j]));
+                partitionsOfPart[j] = anyPartition ? 0 : partitions[ofPart[j]];
+            }
+            parts.add(new PublishCall(
+                    stream,
+                    eventsOfPart,
+                    map,
+                    partitionsOfPart,
+                    callerWaits,
+                    calledAtNanos,
+                    deadlineNanos,
+                    expectedVersion,
+                    outcomes.get(i)));
+        }
+        return parts;
     }
 
     /** Has the batch of the call, which is not stored, give it back to the queue. */

@@ -4,6 +4,7 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.PublishListener;
 import io.eventsql.internal.thread.ServiceThread;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -93,6 +94,16 @@ public final class PublishListeners {
             public void failed(EventSqlException failure) {
                 outcome.failed(failure);
                 notifyListeners(listener -> listener.callFailed(stream, events, failure));
+            }
+
+            @Override
+            public List<PublishCall.Outcome> divide(List<int[]> indexes) {
+                List<PublishCall.Outcome> parts = outcome.divide(indexes);
+                List<PublishCall.Outcome> observed = new ArrayList<>();
+                for (int i = 0; i < parts.size(); i++) {
+                    observed.add(observe(parts.get(i), stream, indexes.get(i).length));
+                }
+                return observed;
             }
         };
     }

@@ -29,7 +29,7 @@ final class PublishQueue {
     private final Condition work = lock.newCondition();
     private final PendingCalls pending;
     private final CommitPace pace;
-    private final Function<StreamSpec, PartitionMap> mapOf;
+    private final CallRouting routing;
     /** The batches being appended, with the time at which they were taken (nano time). */
     private final Map<Batch, Long> inProgress = new HashMap<>();
 
@@ -44,22 +44,53 @@ final class PublishQueue {
 
     private @Nullable Condition gatherer;
     private boolean closed;
+    /** The number of the slot map by which calls must be routed at least: the shard has closed slots since. */
+    private long routedSince;
     /** Why the last append to the shard failed, as of the last check of the deadlines. */
     private @Nullable Throwable lastFailure;
 
-    /** @param mapOf returns the valid map of a stream on the shard */
+    /** @param mapOf returns the valid map of a stream on the shard, which loses no slots */
     PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes, Function<StreamSpec, PartitionMap> mapOf) {
+        this(bufferBytes, pending, pace, step -> step.run(
+                call -> {
+                    call.reroute(mapOf.apply(call.stream()));
+                    return List.of(call);
+                },
+                0));
+    }
+
+    PublishQueue(long bufferBytes, PendingCalls pending, CommitPace pace, CallRouting routing) {
         this.pending = pending;
-        this.mapOf = mapOf;
+        this.routing = routing;
         this.pace = pace;
         this.bufferBytes = bufferBytes;
+    }
+
+    /** Routes the waiting calls of a queue anew. */
+    @FunctionalInterface
+    interface CallRouting {
+        /** Routes them in the step, which it runs without holding the queue's lock. */
+        void reroute(Step step);
+
+        /** Replaces the waiting calls. */
+        @FunctionalInterface
+        interface Step {
+            /**
+             * @param route routes a call, and returns what of it belongs to the queue's shard; passes the rest on
+             * @param routedBy the number of the slot map by which it does
+             * @return {@code false} if nothing was done, because the queue has batches in progress again
+             */
+            boolean run(Function<PublishCall, List<PublishCall>> route, long routedBy);
+        }
     }
 
     /**
      * Adds a call. Blocks while the buffer is full, until the call's deadline. A call that cannot be added fails as not
      * stored.
+     *
+     * @return {@code false} if the call must be routed anew, because the shard has closed slots since it was routed
      */
-    void put(PublishCall call) {
+    boolean put(PublishCall call) {
         lock.lock();
         try {
             // A call larger than the buffer is accepted if the buffer is empty.
@@ -67,7 +98,7 @@ final class PublishQueue {
                 long left = call.deadlineNanos() - System.nanoTime();
                 if (left <= 0) {
                     call.failAsBufferFull(bufferBytes, lastFailure);
-                    return;
+                    return true;
                 }
                 blockedCallers++;
                 try {
@@ -75,16 +106,20 @@ final class PublishQueue {
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
                     call.failAsNotStored("the caller was interrupted while it waited for space in the buffer", e);
-                    return;
+                    return true;
                 } finally {
                     blockedCallers--;
                 }
             }
             if (closed) {
                 call.failAsNotStored("the publisher is closed", null);
-                return;
+                return true;
+            }
+            if (call.routedBy() < routedSince) {
+                return false;
             }
             enter(call);
+            return true;
         } finally {
             lock.unlock();
         }
@@ -94,10 +129,64 @@ final class PublishQueue {
     boolean offer(PublishCall call) {
         lock.lock();
         try {
-            if (closed || bufferedBytes + call.bytes() > bufferBytes) {
+            if (closed || call.routedBy() < routedSince || bufferedBytes + call.bytes() > bufferBytes) {
                 return false;
             }
             enter(call);
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Adds a call that has waited in the queue of another shard, even if this one is full or closed. */
+    void accept(PublishCall call) {
+        lock.lock();
+        try {
+            enter(call);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Has the waiting calls routed anew before the next batch, because the shard has closed slots. */
+    void requireRerouting() {
+        lock.lock();
+        try {
+            pending.requireRerouting();
+            work.signal();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Routes all waiting calls anew, if that is due. Called with the lock, which is released in between. */
+    private void rerouteIfDue() {
+        if (!pending.isRerouting() || !inProgress.isEmpty()) {
+            return;
+        }
+        lock.unlock();
+        try {
+            routing.reroute(this::replaceWaiting);
+        } finally {
+            lock.lock();
+        }
+    }
+
+    private boolean replaceWaiting(Function<PublishCall, List<PublishCall>> route, long routedBy) {
+        lock.lock();
+        try {
+            if (!pending.isRerouting() || !inProgress.isEmpty()) {
+                return false;
+            }
+            pending.reroute(call -> {
+                bufferedBytes -= call.bytes();
+                List<PublishCall> staying = route.apply(call);
+                staying.forEach(part -> bufferedBytes += part.bytes());
+                return staying;
+            });
+            routedSince = routedBy;
+            spaceFreed.signalAll();
             return true;
         } finally {
             lock.unlock();
@@ -144,6 +233,7 @@ final class PublishQueue {
             }
             while (true) {
                 delayCommit();
+                rerouteIfDue();
                 Batch batch = gatherer != null && !pending.isWorthSharing() ? null : take();
                 if (batch != null) {
                     if (pending.hasFreeLane() && pending.isWorthSharing()) {
@@ -204,9 +294,6 @@ final class PublishQueue {
     }
 
     private @Nullable Batch take() {
-        if (pending.isRerouting() && inProgress.isEmpty()) {
-            pending.reroute(mapOf);
-        }
         return inProgress(pending.takeBatch());
     }
 

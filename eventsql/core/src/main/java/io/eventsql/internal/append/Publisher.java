@@ -15,13 +15,18 @@ import io.eventsql.StreamSpec;
 import io.eventsql.VersionConflictException;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.append.Router.Part;
+import io.eventsql.internal.append.Router.Routed;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.SlotMap;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.thread.ServiceThread;
 import java.time.Instant;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
 import java.util.List;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -40,7 +45,10 @@ public final class Publisher implements EventPublisher {
     private final Settings settings;
     private final PublishListeners listeners;
     private final EventScheduler scheduler;
+    private final SlotRoutes routes;
     private final List<ShardAppender> appenders = new ArrayList<>();
+    /** By the shard's number; {@code null}: this process was not given the shard. */
+    private final @Nullable ShardAppender[] ofShard;
     private final ServiceThread timer = new ServiceThread("eventsql-timer", this::expire);
 
     /**
@@ -50,13 +58,31 @@ public final class Publisher implements EventPublisher {
     public Publisher(
             Shards shards, @Nullable DataSource preferred, PublishContext context, ScheduleListener scheduleListener) {
         this.streams = context.streams();
-        this.router = new Router(shards, preferred);
+        this.routes = new SlotRoutes(shards);
+        this.router = new Router(shards, preferred, routes::current);
         this.validator = new EventValidator(context.settings());
         this.settings = context.settings();
         this.listeners = context.listeners();
         this.scheduler = new EventScheduler(streams, router, validator, settings, scheduleListener);
+        this.ofShard = new ShardAppender[shards.size()];
         for (Shard shard : shards.all()) {
-            appenders.add(new ShardAppender(shard, context, this::reroute));
+            ShardAppender appender = new ShardAppender(
+                    shard,
+                    context,
+                    this::reroute,
+                    step -> routes.switchAwayFrom(
+                            shard.number(), next -> step.run(call -> moveOn(shard, call, next), next.number())));
+            appenders.add(appender);
+            ofShard[shard.number()] = appender;
+        }
+        shards.onSlotsLost(shard -> {
+            ShardAppender appender = ofShard[shard.number()];
+            if (appender != null) {
+                appender.requireRerouting();
+            }
+        });
+        if (!shards.slots().sameOwners(routes.current())) { // they have lost some in the meantime
+            appenders.forEach(ShardAppender::requireRerouting);
         }
         timer.start();
     }
@@ -121,9 +147,10 @@ public final class Publisher implements EventPublisher {
                         part.partitions(),
                         callerWaits,
                         calledAt,
-                        deadline(calledAt),
-                        expectedVersion,
-                        listeners.observe(outcome, stream, 1)));
+                                deadline(calledAt),
+                                expectedVersion,
+                                listeners.observe(outcome, stream, 1))
+                        .routedBy(part.routedBy()));
         return outcome;
     }
 
@@ -161,9 +188,10 @@ public final class Publisher implements EventPublisher {
                             part.partitions(),
                             callerWaits,
                             calledAt,
-                            deadline(calledAt),
-                            expectedVersion,
-                            listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size())));
+                                    deadline(calledAt),
+                                    expectedVersion,
+                                    listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size()))
+                            .routedBy(part.routedBy()));
         }
         return outcome.future();
     }
@@ -174,7 +202,7 @@ public final class Publisher implements EventPublisher {
 
     /** The application attaches continuations to a future it was given: the append threads must not run them. */
     private Executor continuations(Part part) {
-        return appenders.get(part.shard().number()).continuations();
+        return appender(part.shard()).continuations();
     }
 
     private static List<Valid> pick(List<Valid> events, int[] indexes) {
@@ -185,8 +213,31 @@ public final class Publisher implements EventPublisher {
         return picked;
     }
 
+    private ShardAppender appender(Shard shard) {
+        return Objects.requireNonNull(ofShard[shard.number()]);
+    }
+
     private void put(Shard shard, PublishCall call) {
-        appenders.get(shard.number()).put(call);
+        Deque<Routed> waiting = new ArrayDeque<>(List.of(new Routed(shard, call)));
+        for (Routed next = waiting.poll(); next != null; next = waiting.poll()) {
+            if (!appender(next.shard()).put(next.call())) { // it has closed slots since the call was routed
+                Thread.onSpinWait(); // the calls that waited there are moving on
+                router.reroute(next.call(), next.shard(), routes.current()).forEach(waiting::add);
+            }
+        }
+    }
+
+    /** Passes a call that has waited for a shard on to those that its events belong to now; returns what stays. */
+    private List<PublishCall> moveOn(Shard from, PublishCall call, SlotMap next) {
+        List<PublishCall> staying = new ArrayList<>();
+        for (Routed routed : router.reroute(call, from, next)) {
+            if (routed.shard() == from) {
+                staying.add(routed.call());
+            } else {
+                appender(routed.shard()).accept(routed.call());
+            }
+        }
+        return staying;
     }
 
     /** Moves calls without keys from an unavailable shard to healthy ones. */
@@ -194,18 +245,19 @@ public final class Publisher implements EventPublisher {
         List<PublishCall> moved = new ArrayList<>();
         List<PublishCall> staying = new ArrayList<>();
         for (PublishCall call : calls) {
+            long routedBy = routes.current().number();
             Shard to = router.chooseShardForEventsWithoutKey();
             boolean hasRoom = false;
             if (to != from) {
                 call.reroute(to.map(call.stream()));
-                hasRoom = appenders.get(to.number()).offer(call);
+                hasRoom = appender(to).offer(call.routedBy(routedBy));
             }
             if (!hasRoom) {
                 call.reroute(from.map(call.stream()));
             }
             (hasRoom ? moved : staying).add(call);
         }
-        appenders.get(from.number()).finishRerouting(moved, staying);
+        appender(from).finishRerouting(moved, staying);
     }
 
     private void expire() throws InterruptedException {

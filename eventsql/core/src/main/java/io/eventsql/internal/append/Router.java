@@ -1,17 +1,23 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.EventNotStoredException;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.SlotMap;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -24,15 +30,26 @@ final class Router {
     private static final int[] FIRST = {0};
 
     private final Shards shards;
+    private final Supplier<SlotMap> slots;
     private final @Nullable DataSource preferredDataSource;
     private volatile @Nullable Shard preferredShard;
     private final AtomicInteger turn =
             new AtomicInteger(ThreadLocalRandom.current().nextInt(1 << 16));
 
-    /** @param preferred the database of the shard that receives events without a key while it is healthy */
+    /**
+     * Routes by what this process knows of the slots at the moment.
+     *
+     * @param preferred the database of the shard that receives events without a key while it is healthy
+     */
     Router(Shards shards, @Nullable DataSource preferred) {
+        this(shards, preferred, shards::slots);
+    }
+
+    /** @param slots returns the slot map to route by */
+    Router(Shards shards, @Nullable DataSource preferred, Supplier<SlotMap> slots) {
         this.shards = shards;
         this.preferredDataSource = preferred;
+        this.slots = slots;
     }
 
     /**
@@ -41,34 +58,53 @@ final class Router {
      * @param indexes the indexes of its events in the call
      * @param map the stream's map on the shard, by which it is routed
      * @param partitions the partition of each, or {@link PublishCall#ANY_PARTITION}
+     * @param routedBy the number of the slot map by which it is routed
      */
-    record Part(Shard shard, int[] indexes, PartitionMap map, int[] partitions) {}
+    record Part(Shard shard, int[] indexes, PartitionMap map, int[] partitions, long routedBy) {}
+
+    /** A call, or a part of one, that was routed anew. */
+    record Routed(Shard shard, PublishCall call) {}
 
     /** Routes one event. */
     Part route(StreamSpec stream, Valid event) {
+        SlotMap by = slots.get();
         String key = event.key();
         if (key == null) {
-            Shard shard = chooseShardForEventsWithoutKey();
-            return new Part(shard, FIRST, shard.map(stream), PublishCall.ANY_PARTITION);
+            Shard shard = chooseShardForEventsWithoutKey(by);
+            return new Part(shard, FIRST, shard.map(stream), PublishCall.ANY_PARTITION, by.number());
         }
         long hash = KeyHash.of(key);
-        Shard shard = shards.ofSlot(KeyHash.slot(hash));
+        Shard shard = requireConfigured(stream, shards.get(by.owner(KeyHash.slot(hash))));
         PartitionMap map = shard.map(stream);
-        return new Part(shard, FIRST, map, new int[] {map.partition(hash)});
+        return new Part(shard, FIRST, map, new int[] {map.partition(hash)}, by.number());
+    }
+
+    private static Shard requireConfigured(StreamSpec stream, Shard shard) {
+        if (!shard.isConfigured()) {
+            throw new EventNotStoredException("Not stored in stream " + stream.name() + ": " + notConfigured(shard), null);
+        }
+        return shard;
+    }
+
+    private static String notConfigured(Shard shard) {
+        return "the key belongs to shard " + shard.name() + " (number " + shard.number()
+                + "), whose database is not among the data sources of this process. Configure it, and restart";
     }
 
     /** Returns the shard of an event without a key that is identified by an id. */
     Shard route(UUID id) {
-        return shards.ofSlot(KeyHash.slot(KeyHash.of(id.toString())));
+        return shards.get(slots.get().owner(KeyHash.slot(KeyHash.of(id.toString()))));
     }
 
     /** Routes the events of one call; returns one part for each shard involved. */
     List<Part> route(StreamSpec stream, List<Valid> events) {
-        Shard withoutKey = chooseShardForEventsWithoutKey();
+        SlotMap by = slots.get();
+        Shard withoutKey = chooseShardForEventsWithoutKey(by);
         if (haveNoKeys(events)) {
             int[] indexes = new int[events.size()];
             Arrays.setAll(indexes, i -> i);
-            return List.of(new Part(withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION));
+            return List.of(new Part(
+                    withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION, by.number()));
         }
         Shard[] shardOf = new Shard[events.size()];
         int[] partitionOf = new int[events.size()];
@@ -84,7 +120,7 @@ final class Router {
                 partitionOf[i] = anyPartition;
             } else {
                 long hash = KeyHash.of(key);
-                shardOf[i] = shards.ofSlot(KeyHash.slot(hash));
+                shardOf[i] = requireConfigured(stream, shards.get(by.owner(KeyHash.slot(hash))));
                 partitionOf[i] = mapOf[shardOf[i].number()].partition(hash);
                 hasKeys[shardOf[i].number()] = true;
             }
@@ -108,9 +144,52 @@ final class Router {
                     shard,
                     indexes,
                     mapOf[shard.number()],
-                    hasKeys[shard.number()] ? partitions : PublishCall.ANY_PARTITION));
+                    hasKeys[shard.number()] ? partitions : PublishCall.ANY_PARTITION,
+                    by.number()));
         }
         return parts;
+    }
+
+    /**
+     * Routes a call anew, which has waited for a shard; divides it if its events belong to several shards now. What belongs to a
+     * shard that this process was not given fails.
+     */
+    List<Routed> reroute(PublishCall call, Shard from, SlotMap by) {
+        Map<Integer, List<Integer>> indexes = new LinkedHashMap<>();
+        int first = -1;
+        for (int i = 0; i < call.events().size(); i++) {
+            String key = call.events().get(i).key();
+            int owner = key == null ? -1 : by.owner(KeyHash.slot(KeyHash.of(key)));
+            first = first < 0 ? owner : first;
+            indexes.computeIfAbsent(owner, number -> new ArrayList<>()).add(i);
+        }
+        List<Integer> withoutKey = indexes.remove(-1);
+        if (withoutKey != null) {
+            int number = by.hasSlots(from.number()) ? from.number() : first;
+            if (number < 0) {
+                number = chooseShardForEventsWithoutKey(by).number();
+            }
+            List<Integer> together = indexes.computeIfAbsent(number, n -> new ArrayList<>());
+            together.addAll(withoutKey);
+            together.sort(null);
+        }
+        List<PublishCall> parts = indexes.size() == 1
+                ? List.of(call)
+                : call.divide(indexes.values().stream()
+                        .map(of -> of.stream().mapToInt(Integer::intValue).toArray())
+                        .toList());
+        List<Routed> routed = new ArrayList<>();
+        Iterator<Integer> owners = indexes.keySet().iterator();
+        for (PublishCall part : parts) {
+            Shard shard = shards.get(owners.next());
+            if (!shard.isConfigured()) {
+                part.failAsNotStored(notConfigured(shard), null);
+                continue;
+            }
+            part.reroute(shard.map(part.stream()));
+            routed.add(new Routed(shard, part.routedBy(by.number())));
+        }
+        return routed;
     }
 
     private static boolean haveNoKeys(List<Valid> events) {
@@ -122,23 +201,36 @@ final class Router {
         return !events.isEmpty();
     }
 
-    /** Returns a healthy shard, preferably the preferred one; if none is healthy, any: it may recover before the deadline. */
+    /** Returns the shard for events without keys by the current slot map. */
     Shard chooseShardForEventsWithoutKey() {
-        if (shards.size() == 1) {
-            return shards.get(0); // no turn, which all callers would write
+        return chooseShardForEventsWithoutKey(slots.get());
+    }
+
+    /** Returns a healthy shard, preferably the preferred one; if none is healthy, any: it may recover before the deadline. */
+    private Shard chooseShardForEventsWithoutKey(SlotMap by) {
+        List<Shard> all = shards.all();
+        if (all.size() == 1) {
+            return all.getFirst(); // no turn, which all callers would write
         }
         Shard preferred = preferredShard();
+        if (preferred != null && !by.hasSlots(preferred.number())) {
+            preferred = null;
+        }
         if (preferred != null && preferred.isHealthy()) {
             return preferred;
         }
         int first = turn.getAndIncrement();
-        for (int i = 0; i < shards.size(); i++) {
-            Shard shard = shards.get(Math.floorMod(first + i, shards.size()));
-            if (shard.isHealthy()) {
-                return shard;
+        Shard any = null;
+        for (int i = 0; i < all.size(); i++) {
+            Shard shard = all.get(Math.floorMod(first + i, all.size()));
+            if (by.hasSlots(shard.number())) {
+                if (shard.isHealthy()) {
+                    return shard;
+                }
+                any = any == null ? shard : any;
             }
         }
-        return preferred != null ? preferred : shards.get(Math.floorMod(first, shards.size()));
+        return preferred != null ? preferred : any != null ? any : all.get(Math.floorMod(first, all.size()));
     }
 
     /** Unknown until its database is available, because the database records which shard it is. */

@@ -24,16 +24,16 @@ final class ShardAppender {
     private final Continuations continuations;
     private final List<AppendLoop> loops = new ArrayList<>();
 
-    ShardAppender(Shard shard, PublishContext context, Rerouter rerouter) {
+    ShardAppender(Shard shard, PublishContext context, Rerouter rerouter, PublishQueue.CallRouting routing) {
         this.shard = shard;
         Settings settings = context.settings();
         AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, context.listeners());
         shard.addAnchors(acknowledged);
         this.queue = new PublishQueue(
+                settings.bufferBytes(),
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 new CommitPace(settings.maxCommitDelay().toNanos()),
-                settings.bufferBytes(),
-                shard::map);
+                routing);
         this.continuations = new Continuations(shard.name());
         AtomicLong lastSuccessNanos = new AtomicLong(System.nanoTime());
         for (int number = 0; number < settings.appendConnections(); number++) {
@@ -83,11 +83,23 @@ final class ShardAppender {
         }
     }
 
-    void put(PublishCall call) {
-        queue.put(call);
+    /** Returns {@code false} if the call must be routed anew, because the shard has closed slots since it was routed. */
+    boolean put(PublishCall call) {
+        boolean accepted = queue.put(call);
         if (call.isCompleted()) {
             continuations.start();
         }
+        return accepted;
+    }
+
+    /** Adds a call that has waited in the queue of another shard. */
+    void accept(PublishCall call) {
+        queue.accept(call);
+    }
+
+    /** Has the waiting calls routed anew before the next batch, because the shard has closed slots. */
+    void requireRerouting() {
+        queue.requireRerouting();
     }
 
     /** Accepts a call rerouted from another shard if the buffer has room; otherwise returns {@code false}. */

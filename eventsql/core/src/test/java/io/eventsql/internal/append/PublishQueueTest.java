@@ -573,6 +573,51 @@ class PublishQueueTest {
         assertThat(queue.finishAndTake(after).calls()).containsExactly(three);
     }
 
+    /** A later call of a key must not be routed to the receiver before the earlier ones, which wait here, are in its queue. */
+    @Test
+    void finishAndTake_slotsWereClosed_waitingCallsMoveOnBeforeLaterOnesAreRouted() throws Exception {
+        PartitionMap map = PartitionMap.first(1, 1);
+        List<PublishCall> movedOn = new ArrayList<>();
+        PublishQueue queue = new PublishQueue(
+                1L << 40, new PendingCalls(2, 1, 1L << 40), new CommitPace(0), step -> assertThat(step.run(
+                                        call -> {
+                                            movedOn.add(call);
+                                            return List.of();
+                                        },
+                                        7))
+                                .isTrue());
+        PublishCall one = keyed(map);
+        PublishCall two = keyed(map);
+        queue.put(one);
+        queue.put(two);
+        Batch batch = queue.finishAndTake(null);
+        queue.requireRerouting();
+        PublishCall three = keyed(map);
+        assertThat(queue.put(three)).as("routed before this process knew").isTrue();
+        assertThat(queue.takeMore(batch)).as("nothing more is sent").isNull();
+        assertThat(movedOn).as("the batch in progress may still be stored").isEmpty();
+
+        one.returnToQueue();
+        queue.close();
+        assertThat(queue.finishAndTake(batch)).isNull();
+        assertThat(movedOn).as("in their order").containsExactly(one, two, three);
+        assertThat(queue.bufferedBytes()).isZero();
+    }
+
+    @Test
+    void put_routedBeforeSlotsWereClosed_isToBeRoutedAgain() throws Exception {
+        PartitionMap map = PartitionMap.first(1, 1);
+        PublishQueue queue = new PublishQueue(
+                1L << 40, new PendingCalls(2, 1, 1L << 40), new CommitPace(0), step -> step.run(List::of, 7));
+        PublishCall waiting = keyed(map);
+        queue.put(waiting);
+        queue.requireRerouting();
+        assertThat(queue.finishAndTake(null).calls()).containsExactly(waiting);
+        assertThat(queue.put(keyed(map).routedBy(6))).isFalse();
+        assertThat(queue.offer(keyed(map).routedBy(6))).isFalse();
+        assertThat(queue.put(keyed(map).routedBy(7))).isTrue();
+    }
+
     private static PublishCall keyed(PartitionMap map) {
         int[] partition = {map.partition(KeyHash.of("k"))};
         return new TestCalls.Call(TestCalls.STREAM, map, 1, partition, System.nanoTime() + TestCalls.FAR).call;
