@@ -43,6 +43,7 @@ public final class Consumers {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final Listeners listeners;
+    private final ShardBarriers barriers;
     private final Map<Shard, ShardThreads> threads = new HashMap<>();
     private final Set<Member> members = ConcurrentHashMap.newKeySet();
     private final Member.Owner owner = new MemberOwner();
@@ -63,6 +64,7 @@ public final class Consumers {
         this.segments = segments;
         this.wakeUp = wakeUp;
         this.listeners = listeners;
+        this.barriers = new ShardBarriers(shards, wakeUp);
     }
 
     public Subscription subscribe(ConsumerSpec spec, EventHandler handler) {
@@ -190,7 +192,7 @@ public final class Consumers {
         public ShardThreads startThreads(Shard shard) {
             synchronized (Consumers.this) {
                 return threads.computeIfAbsent(
-                        shard, s -> ShardThreads.start(s, replicas.of(s).orElse(null), settings, wakeUp, listeners));
+                        shard, s -> ShardThreads.start(s, replicas.of(s).orElse(null), settings, wakeUp, listeners, barriers));
             }
         }
 
@@ -223,7 +225,11 @@ public final class Consumers {
         synchronized (this) {
             started = List.copyOf(threads.values());
         }
-        closeAll(started, deadline);
+        try {
+            closeAll(started, deadline);
+        } finally {
+            barriers.close(deadline);
+        }
         return ended;
     }
 

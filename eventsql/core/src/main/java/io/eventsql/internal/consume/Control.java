@@ -20,6 +20,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -33,6 +34,9 @@ import org.jspecify.annotations.Nullable;
  * partitions that it moves and raises their epochs, so that commits of their former owners are refused. Thread-safe.
  */
 final class Control implements ConsumerControl {
+    private static final int SEEK_ATTEMPTS_MAX = 40;
+    private static final long NOT_COUNTED = -1;
+
     private final Shards shards;
     private final StreamSpec stream;
     private final String consumer;
@@ -88,8 +92,7 @@ final class Control implements ConsumerControl {
         }
         boolean known = false;
         for (Shard shard : shards.all()) {
-            known |= changeOn("move", shard, (c, s, id) -> seekAll(c, s, id, position))
-                    .isPresent();
+            known |= seekOn(shard, (c, s, id) -> seekAll(c, s, id, position)).isPresent();
         }
         requireKnown(known);
     }
@@ -132,12 +135,66 @@ final class Control implements ConsumerControl {
     public void seek(EventPosition position) {
         requireOwn(position);
         Shard shard = shards.get(position.shard());
-        Optional<Long> moved = changeOn("move", shard, (c, s, id) -> {
+        Optional<Long> moved = seekOn(shard, (c, s, id) -> {
             requireExisting(c, s, position.partition(), position.offset());
             s.tables().leases().seek(c, null, id, position.partition(), position.offset(), null);
             return 1L;
         });
         requireKnown(moved.isPresent());
+    }
+
+    /**
+     * Moves the consumer on a shard. Where keys have moved to other shards, these record it before: they hold the keys back until the
+     * consumer has handled the former events again. If the process dies in between, nothing has moved, and the others are released by
+     * the next report of a member.
+     */
+    private Optional<Long> seekOn(Shard shard, Work<Long> seek) {
+        for (int attempt = 1; attempt <= SEEK_ATTEMPTS_MAX; attempt++) {
+            int version = shard.mapVersion();
+            Map<Shard, Long> seeks = new LinkedHashMap<>();
+            for (Shard each : version == 1 ? List.of(shard) : shards.all()) {
+                call("move", each, (c, s, id) -> s.tables().shardBarriers().seeks(c, id, s.number()))
+                        .ifPresent(number -> seeks.put(each, number));
+            }
+            Long own = seeks.get(shard);
+            if (own == null) {
+                return Optional.empty();
+            }
+            if (version > 1) {
+                for (Shard receiver : shards.all()) {
+                    hold(receiver, seeks);
+                }
+            }
+            Optional<Long> moved = changeOn(
+                    "move",
+                    shard,
+                    (c, s, id) -> s.tables().shardBarriers().countSeek(c, id, own, version)
+                            ? seek.run(c, s, id)
+                            : NOT_COUNTED);
+            if (moved.isEmpty() || moved.get() != NOT_COUNTED) {
+                return moved;
+            }
+            try { // another call has moved the consumer, or keys have moved
+                shard.readSlots();
+            } catch (SQLException e) {
+                throw new EventSqlException("Could not read the slots of " + shard + ": " + e.getMessage(), e);
+            }
+        }
+        throw new EventSqlException("Could not move consumer " + consumer + " of stream " + stream.name() + " on " + shard
+                + ", because other calls move it at the same time; retry the call");
+    }
+
+    private void hold(Shard receiver, Map<Shard, Long> seeks) {
+        Map<Integer, Long> next = new TreeMap<>();
+        seeks.forEach((giver, number) -> {
+            if (giver != receiver) {
+                next.put(giver.number(), number + 1);
+            }
+        });
+        changeOn("hold", receiver, (c, s, id) -> {
+            s.tables().shardBarriers().holdReceivers(c, id, next.keySet(), next.values());
+            return 0L;
+        });
     }
 
     private void requireKnown(boolean known) {

@@ -55,6 +55,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Fetchers fetchers;
     private final WakeUp wakeUp;
     private final PartitionTransfers transfers;
+    private final ShardBarriers barriers;
     private final List<Participant> participants = new CopyOnWriteArrayList<>();
     private final WorkerCheck workers;
     private final LeaseRenewals renewals;
@@ -74,7 +75,9 @@ final class LeaseKeeper implements WakeUpTarget {
             Fetchers fetchers,
             CommitThread commits,
             WakeUp wakeUp,
-            Listeners listeners) {
+            Listeners listeners,
+            ShardBarriers barriers) {
+        this.barriers = barriers;
         this.shard = shard;
         this.lease = settings.lease();
         this.heartbeatNanos = settings.heartbeat().toNanos();
@@ -244,6 +247,7 @@ final class LeaseKeeper implements WakeUpTarget {
         }
         int taken = transfers.take(member, wanted);
         if (taken < wanted) {
+            barriers.request(shard, member.membership());
             // Partitions that wait for others, since the stream has grown, may be free for long.
             long retryMs = TAKE_RETRY_MS << Math.min(emptyTakes, TAKE_RETRY_DOUBLINGS_MAX);
             schedule.scheduleWithin(Math.min(TimeUnit.MILLISECONDS.toNanos(retryMs), heartbeatNanos));

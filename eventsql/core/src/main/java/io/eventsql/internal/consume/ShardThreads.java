@@ -11,11 +11,16 @@ record ShardThreads(Fetchers fetchers, CommitThread commits, LeaseKeeper leases,
 
     /** @param replica {@code null}: the shard has none */
     static ShardThreads start(
-            Shard shard, @Nullable Replica replica, Settings settings, WakeUp wakeUp, Listeners listeners) {
+            Shard shard,
+            @Nullable Replica replica,
+            Settings settings,
+            WakeUp wakeUp,
+            Listeners listeners,
+            ShardBarriers barriers) {
         HeartbeatSchedule heartbeats = new HeartbeatSchedule();
         Fetchers fetchers = Fetchers.start(shard, replica, settings, wakeUp, listeners);
         CommitThread commits = new CommitThread(shard);
-        LeaseKeeper leases = new LeaseKeeper(shard, settings, heartbeats, fetchers, commits, wakeUp, listeners);
+        LeaseKeeper leases = new LeaseKeeper(shard, settings, heartbeats, fetchers, commits, wakeUp, listeners, barriers);
         commits.start();
         leases.start();
         wakeUp.register(shard, leases);
