@@ -95,12 +95,20 @@ final class Destinations implements AppendRepair.KnownStreams {
     }
 
     private Shard shardFor(int routingHash) {
-        if (own != null) {
+        if (own != null && shards.slots().hasSlots(own.number())) {
             return own;
         }
-        List<Shard> healthy = shards.all().stream().filter(Shard::isHealthy).toList();
-        List<Shard> possible = healthy.isEmpty() ? shards.all() : healthy;
+        List<Shard> withSlots = shards.all().stream()
+                .filter(shard -> shards.slots().hasSlots(shard.number()))
+                .toList();
+        List<Shard> healthy = withSlots.stream().filter(Shard::isHealthy).toList();
+        List<Shard> possible = healthy.isEmpty() ? withSlots : healthy;
         return possible.get((routingHash & HASH_SHARD_MASK) % possible.size());
+    }
+
+    /** Returns whether keys may have moved between shards. */
+    boolean haveKeysMoved() {
+        return shards.haveMoved();
     }
 
     /** Looks up streams; missing ones also become {@linkplain #isKnown known}, until {@link #forgetMissing}. */

@@ -138,10 +138,13 @@ final class OutboxDatabase {
         return database().dataSource();
     }
 
-    /** Returns the numbers of the shards whose events go through the transfer table. */
+    /**
+     * Returns the numbers of the shards whose events go through the transfer table; once keys have moved, so may those of this one,
+     * after events that have waited for another shard.
+     */
     List<Integer> otherShards() {
         return shards.all().stream()
-                .filter(other -> other != shard)
+                .filter(other -> other != shard || shards.haveMoved())
                 .map(Shard::number)
                 .toList();
     }

@@ -14,11 +14,13 @@ import io.eventsql.internal.sql.RelayTable;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.TransferTable.Addressed;
+import io.eventsql.internal.sql.TransferTable.StreamKey;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -207,6 +209,7 @@ final class PageMover {
         Set<Long> counted = takeCounted(connection, events);
         Map<Destination, PartitionGroup> groups = new HashMap<>();
         Map<Destination, PartitionGroup> countedGroups = new HashMap<>();
+        Map<StreamKey, Set<Integer>> waiting = shardsOfWaiting(connection, events);
         for (Row event : events) {
             Destination to = destinations.of(event);
             Refusal refused = refusal;
@@ -214,6 +217,9 @@ final class PageMover {
                 refuse(connection, event, "there is no stream " + event.stream());
             } else if (refused != null && refused.id() == event.id()) {
                 refuse(connection, event, refused.error());
+            } else if (event.key() != null && waiting.containsKey(new StreamKey(event.stream(), event.key()))) {
+                Set<Integer> shards = Objects.requireNonNull(waiting.get(new StreamKey(event.stream(), event.key())));
+                attempt.addressed.add(new Addressed(shardToFollow(shards, to), to.partition(), event));
             } else if (to.shard() != outbox.shard()) {
                 attempt.addressed.add(new Addressed(to.shard().number(), to.partition(), event));
             } else {
@@ -226,6 +232,30 @@ final class PageMover {
         groups.values().stream().sorted().forEach(attempt.groups::add);
         attempt.uncounted = attempt.groups.size();
         countedGroups.values().stream().sorted().forEach(attempt.groups::add);
+    }
+
+    /** Returns where earlier events of the page's keys wait, once keys have moved between shards. */
+    private Map<StreamKey, Set<Integer>> shardsOfWaiting(Connection connection, List<Row> events) {
+        Set<String> keys = new HashSet<>();
+        for (Row event : events) {
+            if (event.key() != null) {
+                keys.add(event.key());
+            }
+        }
+        return keys.isEmpty() || !destinations.haveKeysMoved()
+                ? Map.of()
+                : outbox.tables().transfer().shardsOfKeys(connection, keys);
+    }
+
+    /**
+     * Returns the shard that an event is addressed to, behind earlier ones of its key: those that are addressed to a former shard of
+     * the key are addressed anew by its sender, in their order.
+     */
+    private static int shardToFollow(Set<Integer> waiting, Destination to) {
+        return waiting.stream()
+                .filter(shard -> shard != to.shard().number())
+                .findFirst()
+                .orElse(to.shard().number());
     }
 
     /** Returns the ids of the events whose keys' versions were raised when they were published. */

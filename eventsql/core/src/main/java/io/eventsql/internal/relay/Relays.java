@@ -15,10 +15,14 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Consumer;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -60,7 +64,7 @@ public final class Relays {
                 add(OutboxDatabase.of(
                         shards,
                         shards.tables().outbox(),
-                        "outbox" + (relays.size() - shards.size()),
+                        "outbox" + (relays.size() - shards.all().size()),
                         new Database(dataSource, settings.networkTimeout())));
             }
         }
@@ -77,13 +81,19 @@ public final class Relays {
 
     private Relay createRelay(OutboxDatabase outbox) {
         PollSchedule schedule = new PollSchedule(System::nanoTime);
-        Shard own = outbox.shard();
         DueEvents due = new DueEvents(outbox, settings.outboxPollInterval());
+        AtomicReference<@Nullable Senders> started = new AtomicReference<>();
         Senders senders = new Senders(
                 outbox,
-                shards.all().stream().filter(shard -> shard != own).toList(),
-                shard -> newSender(outbox, shard),
+                shards.all(),
+                shard -> newSender(outbox, shard, numbers -> {
+                    Senders all = started.get();
+                    if (all != null) {
+                        all.wake(numbers);
+                    }
+                }),
                 schedule::committed);
+        started.set(senders);
         RingKeeper ring = new RingKeeper(outbox, () -> senders.wake(outbox.otherShards()));
         return new Relay(
                 outbox,
@@ -103,10 +113,10 @@ public final class Relays {
         return new PageMover(outbox, source, destinations, segments, wakeUp, newPageSize());
     }
 
-    private Sender newSender(OutboxDatabase outbox, Shard shard) {
+    private Sender newSender(OutboxDatabase outbox, Shard shard, Consumer<Collection<Integer>> readdressed) {
         AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, listeners);
         shard.addAnchors(acknowledged);
-        return new Sender(outbox, shard, streams, segments, wakeUp, newPageSize(), acknowledged);
+        return new Sender(outbox, shard, shards, streams, segments, wakeUp, newPageSize(), acknowledged, readdressed);
     }
 
     private PageSize newPageSize() {

@@ -9,6 +9,8 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.SlotMap;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.MapFence;
@@ -21,6 +23,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -28,7 +31,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.UUID;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -46,12 +51,15 @@ final class Sender {
 
     private final OutboxDatabase outbox;
     private final Shard shard;
+    private final Shards shards;
     private final StreamRegistry streams;
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final PageSize size;
     /** What this process has removed from the outbox because the shard has stored it. */
     private final AcknowledgedBatches acknowledged;
+    /** Signals that there are events for other shards. */
+    private final Consumer<Collection<Integer>> readdressed;
 
     private @Nullable RelayLease lease;
     /** Identifies the outbox to the shard; {@code null} until it was read. */
@@ -62,6 +70,8 @@ final class Sender {
     private long removed;
     /** The state of the shard by producer, as far as it was queried. */
     private final Map<UUID, Known> known = new HashMap<>();
+    /** The number of the slot map when that was queried: what the shard has is queried again after it has closed slots. */
+    private long slotsKnown = -1;
     /** The reasons for which the shard rejects events, by the event's number. */
     private final Map<Long, String> refusals = new HashMap<>();
 
@@ -81,13 +91,17 @@ final class Sender {
     Sender(
             OutboxDatabase outbox,
             Shard shard,
+            Shards shards,
             StreamRegistry streams,
             SegmentKeeper segments,
             WakeUp wakeUp,
             PageSize size,
-            AcknowledgedBatches acknowledged) {
+            AcknowledgedBatches acknowledged,
+            Consumer<Collection<Integer>> readdressed) {
+        this.readdressed = readdressed;
         this.outbox = outbox;
         this.shard = shard;
+        this.shards = shards;
         this.streams = streams;
         this.segments = segments;
         this.wakeUp = wakeUp;
@@ -130,6 +144,11 @@ final class Sender {
         /** The positions of erased events among all, from 1. */
         final List<Integer> erased = new ArrayList<>();
 
+        /** The numbers of events whose keys belong to other shards now, and these shards. */
+        final List<Long> moved = new ArrayList<>();
+
+        final List<Integer> movedTo = new ArrayList<>();
+
         int events;
 
         UnsentEvents(UUID producer) {
@@ -171,7 +190,7 @@ final class Sender {
         try {
             incarnation = shard.incarnation(); // before the ids of the streams
             unsent = findUnsent(page);
-            if (unsent.events > 0) {
+            if (unsent.moved.isEmpty() && unsent.events > 0) {
                 append(unsent);
             }
         } catch (SQLException e) {
@@ -180,6 +199,10 @@ final class Sender {
                 return true;
             }
             throw new ShardFailedException(e);
+        }
+        if (!unsent.moved.isEmpty()) { // before others of the page: what the shard has is known by the greatest number
+            readdress(current, unsent);
+            return true;
         }
         try {
             remove(current, page);
@@ -212,6 +235,11 @@ final class Sender {
      * also those whose keys belong to another partition since.
      */
     private UnsentEvents findUnsent(List<Row> page) throws SQLException {
+        SlotMap slots = shards.slots();
+        if (slots.number() != slotsKnown) {
+            known.clear(); // an append that is late was stored before the shard has closed the slots, or is rejected
+            slotsKnown = slots.number();
+        }
         Map<String, StreamSpec> specs = lookUpStreams(page);
         UnsentEvents unsent = new UnsentEvents(page.getFirst().producer());
         Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, specs.values());
@@ -229,7 +257,13 @@ final class Sender {
             }
             PartitionMap map = Objects.requireNonNull(maps.get(event.stream()));
             Target target = new Target(shard.ensureStream(stream), partition(event, map));
-            if (stored.getOrDefault(target.streamId(), Long.MIN_VALUE) < event.number()) {
+            int owner = owner(event, slots);
+            if (stored.getOrDefault(target.streamId(), Long.MIN_VALUE) >= event.number()) {
+                continue;
+            } else if (owner != shard.number()) {
+                unsent.moved.add(event.number());
+                unsent.movedTo.add(owner);
+            } else {
                 PartitionGroup group = groups.computeIfAbsent(
                         target, t -> new PartitionGroup(stream, t.streamId(), t.partition(), map.version()));
                 group.add(event.key(), event.value(), event.headers());
@@ -258,7 +292,31 @@ final class Sender {
     /** An event waits in the outbox for any time: where its key belongs is known only when it is sent. */
     private static int partition(Row event, PartitionMap map) {
         String key = event.key();
-        return key == null ? event.partition() : map.partition(KeyHash.of(key));
+        return key == null ? event.partition() % map.partitions() : map.partition(KeyHash.of(key));
+    }
+
+    /** Returns the shard that an event belongs to now. Those without a key stay, unless the shard has left. */
+    private int owner(Row event, SlotMap slots) {
+        String key = event.key();
+        if (key != null) {
+            return slots.owner(KeyHash.slot(KeyHash.of(key)));
+        } else if (slots.hasSlots(shard.number())) {
+            return shard.number();
+        }
+        List<Integer> others = shards.numbered().stream()
+                .map(Shard::number)
+                .filter(slots::hasSlots)
+                .toList();
+        return others.get(event.partition() % others.size());
+    }
+
+    private void readdress(RelayLease current, UnsentEvents unsent) throws SQLException {
+        outbox.database().transaction(connection -> {
+            outbox.tables().relay().lock(connection, current);
+            outbox.tables().transfer().readdress(connection, shard.number(), unsent.moved, unsent.movedTo);
+            return unsent;
+        });
+        readdressed.accept(new TreeSet<>(unsent.movedTo));
     }
 
     /** Returns the streams of a page, without those that do not exist. */

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** The senders of one outbox, one for each other shard. An unavailable shard delays only its own events. Thread-safe. */
+/** The senders of one outbox, one for each shard; that of its own shard has events only after keys have moved. An unavailable shard delays only its own events. Thread-safe. */
 final class Senders {
     private final Map<Integer, SenderThread> threads = new HashMap<>();
     private volatile @Nullable RelayLease lease;
