@@ -13,6 +13,7 @@ import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.erase.Eraser;
 import io.eventsql.internal.grow.Grower;
+import io.eventsql.internal.move.ShardMover;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
@@ -32,6 +33,7 @@ import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -90,6 +92,7 @@ public final class EventSql implements AutoCloseable {
     private final LatestReader latest;
     private final KeyReader keys;
     private final Grower grower;
+    private final ShardMover mover;
     private final StreamCleaner cleaner;
     private final StreamDeleter deleter;
     private final RetentionReader retention;
@@ -101,7 +104,7 @@ public final class EventSql implements AutoCloseable {
 
     EventSql(EventSqlBuilder builder) {
         settings = builder.settings;
-        shards = Shards.open(builder.dataSources, builder.shardNames, settings);
+        shards = Shards.open(builder.dataSources, builder.shardNames, settings, builder.addShards);
         replicas = new Replicas(builder.replicas, settings);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
@@ -124,6 +127,7 @@ public final class EventSql implements AutoCloseable {
         latest = new LatestReader(shards, streams, settings);
         keys = new KeyReader(shards, streams, settings);
         grower = new Grower(shards, streams, wakeUp);
+        mover = new ShardMover(shards, streams, wakeUp);
         cleaner = new StreamCleaner(shards, streams, scheduled::deleteOf);
         deleter = new StreamDeleter(shards, streams, scheduled::deleteOf);
         retention = new RetentionReader(shards, streams);
@@ -306,6 +310,48 @@ public final class EventSql implements AutoCloseable {
      */
     public void cancelGrowth(String stream) {
         grower.cancel(requireStream(stream));
+    }
+
+    /**
+     * Returns what {@link #moveShards} would do, and how far an earlier call has come. Changes nothing.
+     *
+     * @param shards the numbers of the shards that keys are to belong to
+     * @throws InvalidInputException if the process was not given one of the shards
+     * @throws EventSqlException if a shard is unavailable, or keys are being moved to other shards
+     */
+    public ShardMove previewShards(Collection<Integer> shards) {
+        return mover.preview(InvalidInputException.requireGiven("shards", shards));
+    }
+
+    /**
+     * Has the keys of all streams belong to the given shards, in equal shares, while they are published and consumed: shards join
+     * ({@link EventSqlBuilder#addShards} first), or leave. Only the keys that must move do. What is stored stays where it is; later
+     * events of a key that moves are stored on its new shard. Consumers handle the events of each key in their order: the former
+     * shard's first. A shard that has left accepts no more events and can be read and consumed until it is empty.
+     *
+     * <p>Before it, all processes must have at least the release that introduced it, and be given the databases of all shards: one
+     * that was not given a shard fails to publish the keys that belong there, with an {@link EventNotStoredException} that names it.
+     *
+     * <p>Each call can be repeated: if the process dies or a shard fails, another call, by any process, completes it. Until the
+     * first shard has closed slots, {@link #cancelShardMove} cancels it.
+     *
+     * @param shards the numbers of the shards that keys are to belong to
+     * @return the move as it is afterwards
+     * @throws InvalidInputException if the process was not given one of the shards; if a stream has compaction or tracks its keys; if
+     *     a sink of an engine writes to a shard
+     * @throws EventSqlException if a shard is unavailable, or keys are being moved to other shards; repeat the call to continue
+     */
+    public ShardMove moveShards(Collection<Integer> shards) {
+        return mover.move(InvalidInputException.requireGiven("shards", shards));
+    }
+
+    /**
+     * Cancels a move of keys to other shards, unless a shard has begun to close slots. Does nothing if there is none.
+     *
+     * @throws EventSqlException if it is too late, or a shard is unavailable; repeat the call then
+     */
+    public void cancelShardMove() {
+        mover.cancel();
     }
 
     /**

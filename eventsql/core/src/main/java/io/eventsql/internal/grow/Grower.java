@@ -105,6 +105,9 @@ public final class Grower {
     private static ShardGrowth describe(Shard shard, StreamSpec stream, int partitions) throws SQLException {
         int existing = shard.countPartitions(stream); // which reads the map, too
         PartitionMap map = shard.map(stream);
+        if (map.hasMoved()) {
+            throw cannotGrow(stream, "has keys that have moved between shards, or none yet on " + shard);
+        }
         int slots = map.slots().length;
         if (map.partitions() >= partitions) {
             return new ShardGrowth(shard.number(), shard.name(), State.GROWN, map.partitions(), slots, 0);
