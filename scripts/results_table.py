@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cost_tables import costs, figure_text
 from reports.order import natural_order
-from workload_tables import ROUNDS, Run, machine, of_rounds, side_by_side, tables
+from workload_tables import ROUNDS, Run, machine, markdown_table, of_rounds, side_by_side, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- results: written by scripts/results_table.py -->"
@@ -51,10 +52,12 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
     return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
 
 
-def summary(folder: Path) -> str:
-    """The runs that belong to no workload, a row each, and their machine."""
-    results = [result for result in read(folder) if "publish_rate" in result]
-    return table(results) if results else ""
+def summary(folders: Sequence[Path]) -> str:
+    """The rows of the main job, of the first set that has some, and their machine."""
+    for folder in folders:
+        if results := [result for result in read(folder) if "publish_rate" in result]:
+            return table(results)
+    return ""
 
 
 def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> str:
@@ -70,8 +73,12 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> st
 def overview(folders: Sequence[Path]) -> str:
     """The rows of the main job and the systems side by side, each of the first set that has it."""
     parts = []
-    if others := next(filter(None, map(read, folders)), []):
-        parts.append(table(others))
+    if main := summary(folders):
+        parts.append(main)
+    for folder in folders:
+        if limits := [result for result in read(folder) if "parts" in result]:
+            parts.append(table(limits))
+            break
     if compared := next(filter(None, (read_workloads(folder, [COMPARISON]) for folder in folders)), []):
         parts += [str(compared[0].result["description"]), side_by_side(compared), machine(compared)]
     return "\n\n".join(parts)
@@ -96,7 +103,7 @@ def table(results: Sequence[dict[str, Any]]) -> str:
         ]
         if any(len(runs) > 1 for runs in commands.values()):
             lines += [ROUNDS, ""]
-    return "\n".join([*lines, *(_ratios(result) for result in limits), _machine(results)])
+    return "\n".join([*lines, *(_limits(result) for result in limits), _machine(results)])
 
 
 def _offered(command: tuple[str, list[dict[str, Any]]]) -> tuple[bool, int]:
@@ -122,25 +129,33 @@ def _latency(percentiles: Sequence[dict[str, float]]) -> str:
     return f"{' / '.join(parts)} ms"
 
 
-def _ratios(result: dict[str, Any]) -> str:
+def _limits(result: dict[str, Any]) -> str:
+    """The library next to what the machine and PostgreSQL reached in the same run."""
     part = next(part for part in result["parts"] if part["name"] == "append")
-    rows = {row["name"]: row["figures"] for table in part["tables"] for row in table["rows"]}
-    copies = {name: row for name, row in rows.items() if name.startswith("COPY ")}
-    rates = " and ".join(
-        f"{copy['events_per_second']['value']:,.0f} rows/s ({name.removeprefix('COPY BINARY, ')})"
-        for name, copy in copies.items()
-    )
-    shares = {
-        name: " and ".join(format(row[f"vs {copy}"]["value"], ".0%") for copy in copies)
-        for name, row in rows.items()
-        if all(f"vs {copy}" in row for copy in copies)
-    }
-    ratios = ", ".join(f"{name} {share}" for name, share in shares.items())
-    return (
-        f"Of a plain binary COPY into the same tables, {rates}, committed every"
-        f" {rows['copy_events_per_commit']['value']['value']:,.0f} rows in the same run"
-        f" (`{result['command']}`, without a consumer), the library, which appends over two, reaches:"
-        f" {ratios}.\n"
+    figures = {row["name"]: row["figures"] for table in part["tables"] for row in table["rows"]}
+    rates = {name: row for name, row in figures.items() if "events_per_second" in row}
+    copies = [name for name in rates if name.startswith("COPY ")]
+    rows = [
+        {
+            "what": name,
+            "events/s": figure_text(row["events_per_second"], ",.0f"),
+            **{
+                f"of {copy.replace(' BINARY', '')}": figure_text(row[f"vs {copy}"], ".2f")
+                for copy in copies
+                if f"vs {copy}" in row
+            },
+        }
+        for name, row in rates.items()
+    ]
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    commit = f"{figures['copy_events_per_commit']['value']['value']:,.0f}"
+    return "\n".join(
+        [
+            f"`{result['command']}`: {part['title']}. COPY commits every {commit} rows.",
+            "",
+            *markdown_table(columns, rows),
+            "",
+        ]
     )
 
 
@@ -169,8 +184,9 @@ def main(arguments: Sequence[str]) -> int:
         epilog="""Examples:
   python3 scripts/results_table.py results/2026-11-22
   python3 scripts/results_table.py results/2026-11-22 --readme results/2026-11-22/README.md
-  python3 scripts/results_table.py results/2026-11-24 --summary --readme README.md
-  python3 scripts/results_table.py results/* --overview --readme docs/benchmarks.md
+  python3 scripts/results_table.py results/20* --summary --readme README.md
+  python3 scripts/results_table.py results/20* --overview --readme docs/benchmarks.md
+  python3 scripts/results_table.py results/20* --costs --readme docs/performance.md
   python3 scripts/results_table.py results/2026-11-22 --workload compare --workload fan-out""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -183,16 +199,22 @@ def main(arguments: Sequence[str]) -> int:
         action="store_true",
         help="only the rows of the main job and the comparison of systems, each of the first set that has it",
     )
-    parser.add_argument("--summary", action="store_true", help="only the rows of the main job")
+    parser.add_argument("--costs", action="store_true", help="only what an event costs, from the limits")
+    parser.add_argument(
+        "--summary", action="store_true", help="only the rows of the main job, of the first set that has them"
+    )
     parser.add_argument("--readme", type=Path, help="file to write the tables to, between its markers")
     parsed = parser.parse_args(arguments)
+    newest_first = sorted(parsed.folder, reverse=True)
     seen_from = parsed.readme.parent if parsed.readme else Path()
     if parsed.overview:
-        text = overview(parsed.folder)
-    elif len(parsed.folder) > 1:
-        parser.error("several sets need --overview")
+        text = overview(newest_first)
     elif parsed.summary:
-        text = summary(parsed.folder[0])
+        text = summary(newest_first)
+    elif parsed.costs:
+        text = costs([result for folder in newest_first for result in read(folder)])
+    elif len(parsed.folder) > 1:
+        parser.error("several sets need --overview, --summary or --costs")
     else:
         text = markdown(parsed.folder[0], seen_from, parsed.workload)
     if not text:

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmark.intervals import interval, ratios
 
-TEXTS = ("run", "settings", "phase", "system", "promises", "is acknowledged when", "passed")
+TEXTS = ("what", "run", "settings", "phase", "system", "promises", "is acknowledged when", "passed")
 # Omitted from a table if no run has them.
 OPTIONAL = ("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores")
 
@@ -60,10 +60,10 @@ def _side_by_side(runs: Sequence[Run]) -> str:
     for run in runs:
         rounds.setdefault(run.name, []).append(run)
     rows = [_compared(name, of_name) for name, of_name in rounds.items()]
-    parts = ["\n".join(_table(list(dict.fromkeys(column for row in rows for column in row)), rows))]
+    parts = ["\n".join(markdown_table(list(dict.fromkeys(column for row in rows for column in row)), rows))]
     ratios_to_limits = [row for name, of_name in rounds.items() if (row := _of_limits(name, of_name, runs))]
     if ratios_to_limits:
-        parts += [_limits(runs), "\n".join(_table(list(ratios_to_limits[0]), ratios_to_limits))]
+        parts += [_limits(runs), "\n".join(markdown_table(list(ratios_to_limits[0]), ratios_to_limits))]
     return "\n\n".join(parts)
 
 
@@ -179,7 +179,7 @@ def _limits(runs: Sequence[Run]) -> str:
     return f"The machine itself, measured after each of these runs, medians: {'; '.join(parts)}."
 
 
-def _table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
+def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Lines of Markdown; columns without text are right-aligned."""
     return [
         f"| {' | '.join(columns)} |",
@@ -231,7 +231,7 @@ def _section(workload: str, runs: Sequence[Run], link: Callable[[Path], str]) ->
         f"### {workload}",
         *([description] if description else []),
         "",
-        *_table(columns, rows),
+        *markdown_table(columns, rows),
         *_stress(runs),
     ]
     return "\n".join(lines)

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 import results_table
-from results_table import ROOT, markdown, overview, replace, summary, table
+from cost_tables import costs
+from results_table import ROOT, markdown, overview, read, replace, summary, table
 from tests import example_results as example
 from workload_tables import ROUNDS
 
@@ -109,8 +110,9 @@ def test_main_writes_the_table_into_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("page", "tables"),
     [
-        ("README.md", lambda: summary(sets()[0])),
+        ("README.md", lambda: summary(sets())),
         ("docs/benchmarks.md", lambda: overview(sets())),
+        ("docs/performance.md", lambda: costs([result for one in sets() for result in read(one)])),
         *((f"results/{one.name}/README.md", lambda one=one: markdown(one, one)) for one in sets()),
     ],
 )
