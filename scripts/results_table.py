@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from held_snapshots import held_snapshots
 from reports.order import natural_order
-from workload_tables import Run, machine, side_by_side, tables
+from side_by_side import side_by_side
+from workload_tables import Run, hardware, machine, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- results: written by scripts/results_table.py -->"
@@ -70,25 +72,30 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, ma
         parts.append(machine(compared))
     if runs:
         parts.append(tables(runs, lambda run: os.path.relpath(run, seen_from)))
+        parts += filter(None, [held_snapshots(runs)])
         parts.append(machine(runs))
     return "\n\n".join(parts)
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """A row for each run, then the result of the limits benchmark, then the machine."""
+    """For each machine: a row for each run, then the result of the limits benchmark, then the machine."""
+    machines: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        machines.setdefault(hardware(result), []).append(result)
+    return "\n\n".join(_of_machine(of_machine) for of_machine in machines.values())
+
+
+def _of_machine(results: Sequence[dict[str, Any]]) -> str:
     runs = [result for result in results if "publish_rate" in result]
     limits = [
         result for result in results if any(part["name"] == "append" for part in result.get("parts", []))
     ]
-    lines = [
-        "| command | published and consumed | publish p50 / p99 | publish to handler p50 / p99 |",
-        "|---|---:|---:|---:|",
-        *(_row(result) for result in runs),
-        "",
-        *(_ratios(result) for result in limits),
-        _machine(results),
+    head = [
+        "| command | published and consumed | publish p50 / p99 | publish to handler p50 / p99 | runs |",
+        "|---|---:|---:|---:|---:|",
     ]
-    return "\n".join(lines)
+    parts = ["\n".join([*head, *(_row(result) for result in runs)])] if runs else []
+    return "\n\n".join([*parts, *(_ratios(result) for result in limits), _machine(results)])
 
 
 def _row(result: dict[str, Any]) -> str:
@@ -97,7 +104,8 @@ def _row(result: dict[str, Any]) -> str:
     command = result["command"].replace(" bash scripts/run_local_benchmark.bash", "")
     return (
         f"| `{command}` | {result['consume_rate']:,.0f}/s"
-        f" | {_latency(result['publish_latency_ms'])} | {_latency(result['end_to_end_latency_ms'])} |"
+        f" | {_latency(result['publish_latency_ms'])} | {_latency(result['end_to_end_latency_ms'])}"
+        " | one run |"
     )
 
 
@@ -123,7 +131,7 @@ def _ratios(result: dict[str, Any]) -> str:
         f"Of a plain binary COPY into the same tables, {rates}, committed every"
         f" {rows['copy_events_per_commit']['value']['value']:,.0f} rows in the same run"
         f" (`{result['command']}`, without a consumer), the library, which appends over two, reaches:"
-        f" {ratios}.\n"
+        f" {ratios}."
     )
 
 
