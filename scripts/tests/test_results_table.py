@@ -289,7 +289,7 @@ def test_plain_programs_and_limits_stand_beside(tmp_path: Path) -> None:
 
 
 def held(run: str, consumed: float, p99: float) -> dict[str, Any]:
-    """A run next to an old snapshot that consumed this share meanwhile, with this p99."""
+    """A run next to an old snapshot that consumed this share, with this p99."""
     phases: example.Phases = (("clean", True, 2000, 9000, 20), ("held", True, 2000, 9000, 60))
     result = example.phases_result(run, "hold-still", phases)
     series, asked = result["series"], result["settings"]["phases"]
