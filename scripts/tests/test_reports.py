@@ -139,6 +139,17 @@ def test_page_of_limits_shows_figures_with_intervals() -> None:
     assert "append" in run_page.headline(result)
 
 
+def test_page_of_queries_has_their_figures(tmp_path: Path) -> None:
+    (kept,) = example.write(tmp_path, {"kept": example.queries_result()})
+
+    assert draw_report.main([str(kept)]) == 0
+
+    html = (kept / "report.html").read_text()
+    assert "<td>pass-through</td>" in html
+    assert "latency: age of a result" in html
+    assert not (tmp_path / "comparison.html").exists()
+
+
 def test_tables_of_a_kept_result_are_written(tmp_path: Path) -> None:
     (kept,) = example.write(tmp_path, {"kept": example.publish_result(1000)})
     data = json.loads((kept / "result.json").read_text())
