@@ -116,8 +116,7 @@ def test_comparison_machines_never_share_a_table(tmp_path: Path) -> None:
 
 
 def test_kept_results_are_drawn(tmp_path: Path) -> None:
-    newest = max((ROOT / "results").glob("20*"))
-    source = newest / "2-rate-1000/result.json"
+    source = max((ROOT / "results").glob("20*/**/*rate-1000/result.json"))
     (kept,) = example.write(tmp_path, {"kept": json.loads(source.read_text())})
 
     assert draw_report.main([str(kept)]) == 0
