@@ -20,11 +20,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -155,33 +157,26 @@ public final class ShardMover {
 
     /** Returns the move in progress, or the one to the given shards. */
     private Move find(Set<Integer> wanted) {
-        List<ShardIdentity> identities = new ArrayList<>();
+        @Nullable ShardIdentity newest = null;
         for (Shard shard : shards.all()) {
-            identities.add(call("Reading the slots", shard, () -> shard.require().read(c -> shard.tables()
-                            .shards()
-                            .find(c)
-                            .orElseThrow())));
+            ShardIdentity identity = call("Reading the slots", shard, () -> shard.require()
+                    .read(c -> shard.tables().shards().find(c).orElseThrow()));
+            // A move that was decided is the current one until its shard, the last one, has the map.
+            Optional<StoredMove> stored = call("Reading the move", shard, () -> shard.require()
+                    .read(c -> shard.tables().moves().find(c).filter(StoredMove::isPlan)));
+            if (stored.isPresent()) {
+                SlotPlan plan = new SlotPlan(identity.finishedMap(), stored.get().slotMap());
+                if (!plan.shards().equals(wanted)) {
+                    throw new EventSqlException("Keys are being moved to the shards " + plan.shards()
+                            + "; complete that with moveShards, or cancel it with cancelShardMove");
+                }
+                return new Move(plan, stored.get().version(), shard, stored);
+            }
+            newest = newest == null || identity.finishedVersion() > newest.finishedVersion() ? identity : newest;
         }
-        ShardIdentity newest = identities.getFirst();
-        for (ShardIdentity one : identities) {
-            newest = one.finishedVersion() > newest.finishedVersion() ? one : newest;
-        }
-        int[] before = newest.finishedMap();
-        int version = newest.finishedVersion() + 1;
+        int[] before = Objects.requireNonNull(newest).finishedMap();
         Shard decider = shards.get(Arrays.stream(before).min().orElseThrow());
-        Optional<StoredMove> stored = call("Reading the move", decider, () -> decider.require()
-                .read(c -> decider.tables().moves().find(c).filter(StoredMove::isPlan)));
-        int expected = version;
-        stored = stored.filter(move -> move.version() == expected);
-        if (stored.isEmpty()) {
-            return new Move(SlotPlan.of(before, wanted), version, decider, stored);
-        }
-        SlotPlan plan = new SlotPlan(before, stored.get().slotMap());
-        if (!plan.shards().equals(wanted)) {
-            throw new EventSqlException("Keys are being moved to the shards " + plan.shards()
-                    + "; complete that with moveShards, or cancel it with cancelShardMove");
-        }
-        return new Move(plan, version, decider, stored);
+        return new Move(SlotPlan.of(before, wanted), newest.finishedVersion() + 1, decider, Optional.empty());
     }
 
     private void decide(Move move) {
