@@ -612,19 +612,24 @@ BEGIN
          SELECT DISTINCT s.partition, -1, 0::bigint, 0::bigint FROM eventsql.held_by_shards_v1(p_consumer_id) s)'),
             ('waits_for_v1',
              'RETURN (',
-             'RETURN coalesce((
-        SELECT format(''waits until the consumer has handled partition %s of shard %s up to offset %s, and no key that has moved is parked there'',
-                      b.giver_partition, (SELECT i.shard_names[b.giver + 1] FROM eventsql.shard i), b.end_offset)
-        FROM eventsql.consumer c
+             'IF EXISTS (
+        SELECT FROM eventsql.consumer c
         JOIN eventsql.stream s USING (stream_id)
         CROSS JOIN LATERAL eventsql.held_by_shards_v1(c.consumer_id) h
-        JOIN eventsql.shard_barrier b
-          ON b.stream_id = c.stream_id AND b.map_version = h.map_version AND b.giver = h.giver
-        WHERE s.name = p_stream AND c.name = p_consumer AND h.partition = p_partition
-        ORDER BY b.map_version DESC, b.giver, b.giver_partition LIMIT 1), ('),
-            ('waits_for_v1', 'LIMIT 1);
-END', 'LIMIT 1));
-END'),
+        WHERE s.name = p_stream AND c.name = p_consumer AND h.partition = p_partition)
+    THEN
+        RETURN (
+            SELECT format(''waits until the consumer has handled partition %s of shard %s up to offset %s, and no key that has moved is parked there'',
+                          b.giver_partition, (SELECT i.shard_names[b.giver + 1] FROM eventsql.shard i), b.end_offset)
+            FROM eventsql.consumer c
+            JOIN eventsql.stream s USING (stream_id)
+            CROSS JOIN LATERAL eventsql.held_by_shards_v1(c.consumer_id) h
+            JOIN eventsql.shard_barrier b
+              ON b.stream_id = c.stream_id AND b.map_version = h.map_version AND b.giver = h.giver
+            WHERE s.name = p_stream AND c.name = p_consumer AND h.partition = p_partition
+            ORDER BY b.map_version DESC, b.giver, b.giver_partition LIMIT 1);
+    END IF;
+    RETURN ('),
             ('remove_partition_v1',
              'IF NOT EXISTS (',
              'IF EXISTS (
