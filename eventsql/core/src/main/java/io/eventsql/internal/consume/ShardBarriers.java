@@ -117,7 +117,7 @@ final class ShardBarriers {
         int idOfGiver = consumerId.getAsInt();
         Optional<Long> handled = giver.require().transaction(c -> {
             ShardBarrierTable barriers = giver.tables().shardBarriers();
-            Long found = barriers.hasHandled(c, idOfGiver, giver.number(), partitions);
+            Long found = barriers.hasHandled(c, idOfGiver, giver.number(), from.version(), partitions);
             if (found == null) {
                 return Optional.empty();
             }

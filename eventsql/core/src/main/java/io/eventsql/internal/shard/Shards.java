@@ -21,6 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -41,6 +42,7 @@ public final class Shards {
     private final List<Shard> numbered;
     /** Those whose databases are given. */
     private final List<Shard> shards;
+    private final Map<Integer, Shard> addedLater = new ConcurrentHashMap<>();
     private final List<Consumer<Shard>> slotsLost = new CopyOnWriteArrayList<>();
     private volatile SlotMap slots;
     private final List<Database> databases;
@@ -218,12 +220,23 @@ public final class Shards {
     }
 
     public Shard get(int number) {
-        return numbered.get(number);
+        return number < numbered.size() ? numbered.get(number) : addedLater.computeIfAbsent(number, this::unknown);
+    }
+
+    /** Returns a shard that was added since this process started, so it was not given the database. */
+    private Shard unknown(int number) {
+        List<String> names = new ArrayList<>(cluster.names());
+        while (names.size() <= number) {
+            names.add("shard" + names.size());
+        }
+        Shard shard = new Shard(cluster.withShards(names, cluster.databaseIds()), number, tables);
+        shard.setConfigured(false);
+        return shard;
     }
 
     /** Returns the shard that holds the keys of a slot. */
     public Shard ofSlot(int slot) {
-        return numbered.get(slots.owner(slot));
+        return get(slots.owner(slot));
     }
 
     /** Returns the shard of this data source; empty if there is none, or its database has not been reached yet. */

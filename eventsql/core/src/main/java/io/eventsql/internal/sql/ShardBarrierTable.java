@@ -19,7 +19,7 @@ public final class ShardBarrierTable {
             SELECT map_version, giver, giver_partition, end_offset FROM eventsql.awaited_of_shards_v1(?)""";
 
     // Indexes: the primary keys, consumer_offset_newest, producer_batch_head. Takes no lock.
-    private static final String HAS_HANDLED = "SELECT eventsql.has_handled_v1(?, ?, ?::int[], ?::bigint[])";
+    private static final String HAS_HANDLED = "SELECT eventsql.has_handled_v1(?, ?, ?, ?::int[], ?::bigint[])";
 
     // Index: the primary key. Takes no lock.
     private static final String CLOSED_SLOTS = "SELECT slots FROM eventsql.closed_slots WHERE map_version = ?";
@@ -57,14 +57,16 @@ public final class ShardBarrierTable {
      * Returns how often a consumer was moved on this shard, if it has handled the partitions up to their ends.
      *
      * @param shard this shard's number
+     * @param version of the slot map by which keys have moved away from it; what moved here before must be handled, too
      * @return {@code null} if it has not
      */
-    public @Nullable Long hasHandled(Connection connection, int consumerId, int shard, List<Awaited> partitions) {
+    public @Nullable Long hasHandled(Connection connection, int consumerId, int shard, int version, List<Awaited> partitions) {
         return (Long) Jooq.using(connection)
                 .fetchValue(
                         schema.sql(HAS_HANDLED),
                         consumerId,
                         shard,
+                        version,
                         partitions.stream().map(Awaited::partition).toArray(Integer[]::new),
                         partitions.stream().map(Awaited::end).toArray(Long[]::new));
     }

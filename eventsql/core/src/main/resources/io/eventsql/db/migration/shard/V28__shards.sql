@@ -482,7 +482,8 @@ END $$;
 --
 -- Indexes: the primary keys, consumer_offset_newest, producer_batch_head. Takes no lock. The number is read first: a seek that
 -- commits later makes it too small.
-CREATE FUNCTION eventsql.has_handled_v1(p_consumer_id int, p_shard int, p_partitions int[], p_ends bigint[]) RETURNS bigint
+CREATE FUNCTION eventsql.has_handled_v1(
+    p_consumer_id int, p_shard int, p_map_version int, p_partitions int[], p_ends bigint[]) RETURNS bigint
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -491,8 +492,9 @@ AS $$
 DECLARE
     seeks bigint := eventsql.seeks_v1(p_consumer_id, p_shard);
 BEGIN
-    -- An empty partition counts, too: its keys may have moved here and on without an event.
-    IF EXISTS (SELECT FROM eventsql.held_by_shards_v1(p_consumer_id))
+    -- An empty partition counts, too: its keys may have moved here and on without an event. Only what moved here before counts:
+    -- versions fall along a chain of shards that wait, so it has an end.
+    IF EXISTS (SELECT FROM eventsql.held_by_shards_v1(p_consumer_id) s WHERE s.map_version < p_map_version)
         OR EXISTS (SELECT FROM eventsql.held_partitions_v1(p_consumer_id) h WHERE h.partition = ANY (p_partitions))
         OR EXISTS (
         SELECT
