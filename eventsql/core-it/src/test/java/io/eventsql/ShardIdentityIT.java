@@ -205,10 +205,7 @@ class ShardIdentityIT {
         List<DataSource> databases = databases(2).dataSources();
         open(databases.subList(0, 1));
         assertRefused(
-                () -> open(databases),
-                clusterId(databases.get(0)),
-                "1 shards already",
-                "EventSqlBuilder.addShards()");
+                () -> open(databases), clusterId(databases.get(0)), "1 shards already", "EventSqlBuilder.addShards()");
         assertThat(Sql.queryLong(databases.get(1), "SELECT count(*) FROM eventsql.shard"))
                 .isZero();
     }

@@ -159,7 +159,10 @@ class MoveChaosIT {
     }
 
     private static List<Integer> choose(Random random) {
-        List<Integer> chosen = IntStream.range(0, SHARDS).filter(shard -> random.nextInt(4) > 0).boxed().toList();
+        List<Integer> chosen = IntStream.range(0, SHARDS)
+                .filter(shard -> random.nextInt(4) > 0)
+                .boxed()
+                .toList();
         return chosen.isEmpty() ? List.of(2) : chosen;
     }
 
@@ -239,9 +242,7 @@ class MoveChaosIT {
         }
         for (Path file : acknowledgements) {
             String text = Files.readString(file);
-            assertThat(text.substring(0, text.lastIndexOf('\n') + 1)
-                            .lines()
-                            .filter(line -> !positions.contains(line)))
+            assertThat(text.substring(0, text.lastIndexOf('\n') + 1).lines().filter(line -> !positions.contains(line)))
                     .as("acknowledged, but not stored there")
                     .isEmpty();
         }

@@ -111,14 +111,17 @@ class MoveShardsIT {
     private static void assertHandledInOrder(Handled handled, int from, int to) {
         // As sets, because AssertJ's own comparisons of collections compare each with each.
         assertThat(new TreeSet<>(handled.texts()))
-                .isEqualTo(IntStream.range(from, to).mapToObj(Integer::toString).collect(Collectors.toCollection(TreeSet::new)));
+                .isEqualTo(IntStream.range(from, to)
+                        .mapToObj(Integer::toString)
+                        .collect(Collectors.toCollection(TreeSet::new)));
         assertThat(handled.texts()).hasSize(to - from);
         assertOrderOfKeys(handled);
     }
 
     private static Map<Integer, Integer> slots(ShardMove move) {
         return move.shares().stream()
-                .collect(Collectors.toMap(ShardMove.ShardShare::shard, ShardMove.ShardShare::slots, Integer::sum, TreeMap::new));
+                .collect(Collectors.toMap(
+                        ShardMove.ShardShare::shard, ShardMove.ShardShare::slots, Integer::sum, TreeMap::new));
     }
 
     @Test
@@ -142,8 +145,7 @@ class MoveShardsIT {
             assertThat(slots(joined)).containsExactlyInAnyOrderEntriesOf(Map.of(0, 256, 1, 256, 2, 256, 3, 256));
             publish(four, 300, 600);
             handled.awaitSize(600);
-            assertThat(handled.events().stream().map(e -> e.position().shard()))
-                    .contains(2, 3);
+            assertThat(handled.events().stream().map(e -> e.position().shard())).contains(2, 3);
 
             ShardMove left = four.moveShards(List.of(0, 1, 3));
             assertThat(left.isDone()).isTrue();
@@ -199,10 +201,8 @@ class MoveShardsIT {
             await().until(() -> number.get() > atSecond + 500);
             stop.set(true);
             publishing.join();
-            await().atMost(Duration.ofSeconds(60)).until(() -> handled.texts().stream()
-                            .distinct()
-                            .count()
-                    == number.get());
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> handled.texts().stream().distinct().count() == number.get());
         }
         assertHandledInOrder(handled, 0, number.get());
     }
@@ -241,7 +241,10 @@ class MoveShardsIT {
                 EventSql both = EventSql.builder(cluster.dataSources())
                         .outbox(application)
                         .build()) {
-            List<DataSource> from = List.of(application, cluster.dataSources().get(0), cluster.dataSources().get(3));
+            List<DataSource> from = List.of(
+                    application,
+                    cluster.dataSources().get(0),
+                    cluster.dataSources().get(3));
             Handled handled = new Handled();
             try (Subscription member = both.subscribe(consumer("c"), handled::add)) {
                 for (int i = 0; i < 600; i += 20) {
@@ -271,10 +274,12 @@ class MoveShardsIT {
         EventSql four = open(4, true);
         Handled handled = new Handled();
         try (HikariDataSource application = TestCluster.pool(TestCluster.newDatabase())) {
-            SwitchableDataSource giver = new SwitchableDataSource(cluster.dataSources().get(0));
+            SwitchableDataSource giver =
+                    new SwitchableDataSource(cluster.dataSources().get(0));
             List<DataSource> databases = new ArrayList<>(cluster.dataSources());
             databases.set(0, giver);
-            try (EventSql relaying = EventSql.builder(databases).outbox(application).build();
+            try (EventSql relaying =
+                            EventSql.builder(databases).outbox(application).build();
                     Subscription member = four.subscribe(consumer("c"), handled::add)) {
                 publishTransactional(relaying, application, "key-", 0, 100);
                 handled.awaitSize(100);
@@ -359,7 +364,9 @@ class MoveShardsIT {
         try (Subscription member = two.subscribe(consumer("c"), handled::add)) {
             handled.awaitSize(40);
         }
-        assertThat(handled.events()).hasSize(40).allMatch(event -> event.position().shard() == 1);
+        assertThat(handled.events())
+                .hasSize(40)
+                .allMatch(event -> event.position().shard() == 1);
     }
 
     @Test
@@ -386,7 +393,9 @@ class MoveShardsIT {
             handled.awaitSize(300 - failed.size());
         }
         assertThat(handled.texts()).doesNotContainAnyElementsOf(failed);
-        assertThatThrownBy(() -> open(2)).isInstanceOf(ShardIdentityException.class).hasMessageContaining("3 shards");
+        assertThatThrownBy(() -> open(2))
+                .isInstanceOf(ShardIdentityException.class)
+                .hasMessageContaining("3 shards");
     }
 
     @Test
@@ -421,8 +430,8 @@ class MoveShardsIT {
         ShardMove preview = three.previewShards(List.of(0, 1, 2));
         Sql.execute(
                 cluster.dataSources().get(0),
-                "INSERT INTO eventsql.shard_move (map_version, slot_map, is_plan, is_receiver) SELECT 2, '" + next(preview)
-                        + "'::smallint[], true, false");
+                "INSERT INTO eventsql.shard_move (map_version, slot_map, is_plan, is_receiver) SELECT 2, '"
+                        + next(preview) + "'::smallint[], true, false");
         assertThat(three.previewShards(List.of(0, 1, 2)).state()).isEqualTo(State.PREPARING);
         assertThatThrownBy(() -> three.moveShards(List.of(0, 1)))
                 .hasMessageContaining("being moved to the shards [0, 1, 2]");

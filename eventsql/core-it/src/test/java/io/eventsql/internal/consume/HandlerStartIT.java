@@ -71,8 +71,8 @@ class HandlerStartIT {
             Shards shards = Shards.open(cluster.dataSources(), List.of(), settings);
             WakeUp wakeUp = new WakeUp(shards, settings);
             var shard = shards.get(0);
-            ShardThreads shardThreads = ShardThreads.start(
-                    shard, null, settings, wakeUp, listeners, new ShardBarriers(shards, wakeUp));
+            ShardThreads shardThreads =
+                    ShardThreads.start(shard, null, settings, wakeUp, listeners, new ShardBarriers(shards, wakeUp));
             CloseDeadline deadline = CloseDeadline.after(Duration.ofSeconds(60));
             try {
                 int streamId = shard.ensureStream(stream);

@@ -60,8 +60,8 @@ final class PublishAllOutcome {
             public List<PublishCall.Outcome> divide(List<int[]> indexesOfParts) {
                 openParts.addAndGet(indexesOfParts.size() - 1);
                 return indexesOfParts.stream()
-                        .map(part -> forPart(
-                                Arrays.stream(part).map(i -> indexes[i]).toArray()))
+                        .map(part ->
+                                forPart(Arrays.stream(part).map(i -> indexes[i]).toArray()))
                         .toList();
             }
         };

@@ -51,12 +51,16 @@ final class PublishQueue {
 
     /** @param mapOf returns the valid map of a stream on the shard, which loses no slots */
     PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes, Function<StreamSpec, PartitionMap> mapOf) {
-        this(bufferBytes, pending, pace, step -> step.run(
-                call -> {
-                    call.reroute(mapOf.apply(call.stream()));
-                    return List.of(call);
-                },
-                0));
+        this(
+                bufferBytes,
+                pending,
+                pace,
+                step -> step.run(
+                        call -> {
+                            call.reroute(mapOf.apply(call.stream()));
+                            return List.of(call);
+                        },
+                        0));
     }
 
     PublishQueue(long bufferBytes, PendingCalls pending, CommitPace pace, CallRouting routing) {

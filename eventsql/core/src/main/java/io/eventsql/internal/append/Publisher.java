@@ -49,6 +49,7 @@ public final class Publisher implements EventPublisher {
     private final List<ShardAppender> appenders = new ArrayList<>();
     /** By the shard's number; {@code null}: this process was not given the shard. */
     private final @Nullable ShardAppender[] ofShard;
+
     private final ServiceThread timer = new ServiceThread("eventsql-timer", this::expire);
 
     /**
@@ -141,12 +142,12 @@ public final class Publisher implements EventPublisher {
         put(
                 part.shard(),
                 new PublishCall(
-                        spec,
-                        events,
-                        part.map(),
-                        part.partitions(),
-                        callerWaits,
-                        calledAt,
+                                spec,
+                                events,
+                                part.map(),
+                                part.partitions(),
+                                callerWaits,
+                                calledAt,
                                 deadline(calledAt),
                                 expectedVersion,
                                 listeners.observe(outcome, stream, 1))
@@ -182,12 +183,12 @@ public final class Publisher implements EventPublisher {
             put(
                     part.shard(),
                     new PublishCall(
-                            spec,
-                            ofPart,
-                            part.map(),
-                            part.partitions(),
-                            callerWaits,
-                            calledAt,
+                                    spec,
+                                    ofPart,
+                                    part.map(),
+                                    part.partitions(),
+                                    callerWaits,
+                                    calledAt,
                                     deadline(calledAt),
                                     expectedVersion,
                                     listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size()))

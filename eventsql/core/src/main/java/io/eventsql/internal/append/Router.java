@@ -81,7 +81,8 @@ final class Router {
 
     private static Shard requireConfigured(StreamSpec stream, Shard shard) {
         if (!shard.isConfigured()) {
-            throw new EventNotStoredException("Not stored in stream " + stream.name() + ": " + notConfigured(shard), null);
+            throw new EventNotStoredException(
+                    "Not stored in stream " + stream.name() + ": " + notConfigured(shard), null);
         }
         return shard;
     }
@@ -103,8 +104,8 @@ final class Router {
         if (haveNoKeys(events)) {
             int[] indexes = new int[events.size()];
             Arrays.setAll(indexes, i -> i);
-            return List.of(new Part(
-                    withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION, by.number()));
+            return List.of(
+                    new Part(withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION, by.number()));
         }
         Shard[] shardOf = new Shard[events.size()];
         int[] partitionOf = new int[events.size()];

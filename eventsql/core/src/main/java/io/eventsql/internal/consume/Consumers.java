@@ -192,7 +192,8 @@ public final class Consumers {
         public ShardThreads startThreads(Shard shard) {
             synchronized (Consumers.this) {
                 return threads.computeIfAbsent(
-                        shard, s -> ShardThreads.start(s, replicas.of(s).orElse(null), settings, wakeUp, listeners, barriers));
+                        shard,
+                        s -> ShardThreads.start(s, replicas.of(s).orElse(null), settings, wakeUp, listeners, barriers));
             }
         }
 

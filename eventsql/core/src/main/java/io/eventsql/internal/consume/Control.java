@@ -180,8 +180,8 @@ final class Control implements ConsumerControl {
                 throw new EventSqlException("Could not read the slots of " + shard + ": " + e.getMessage(), e);
             }
         }
-        throw new EventSqlException("Could not move consumer " + consumer + " of stream " + stream.name() + " on " + shard
-                + ", because other calls move it at the same time; retry the call");
+        throw new EventSqlException("Could not move consumer " + consumer + " of stream " + stream.name() + " on "
+                + shard + ", because other calls move it at the same time; retry the call");
     }
 
     private void hold(Shard receiver, Map<Shard, Long> seeks) {

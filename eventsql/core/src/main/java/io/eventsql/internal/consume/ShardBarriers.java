@@ -53,8 +53,7 @@ final class ShardBarriers {
         if (shards.size() == 1) {
             return;
         }
-        requests.add(new Request(
-                shard, membership.stream(), membership.spec().name(), membership.consumerId()));
+        requests.add(new Request(shard, membership.stream(), membership.spec().name(), membership.consumerId()));
         if (!started) {
             started = true;
             thread.start();
@@ -74,7 +73,8 @@ final class ShardBarriers {
         try {
             check(request);
             failures.end();
-        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own; the member asks again
+        } catch (SQLException
+                | RuntimeException e) { // data sources have exceptions of their own; the member asks again
             String reason = e instanceof SQLException sql ? SqlErrors.message(sql) : e.toString();
             if (failures.add(reason).isNew()) {
                 LOG.warn(
@@ -89,8 +89,8 @@ final class ShardBarriers {
 
     private void check(Request request) throws SQLException {
         Shard receiver = request.shard();
-        List<Awaited> awaited = receiver.require()
-                .read(c -> receiver.tables().shardBarriers().awaited(c, request.consumerId()));
+        List<Awaited> awaited =
+                receiver.require().read(c -> receiver.tables().shardBarriers().awaited(c, request.consumerId()));
         Map<Giver, List<Awaited>> byGiver = awaited.stream()
                 .collect(Collectors.groupingBy(
                         one -> new Giver(one.version(), one.giver()), LinkedHashMap::new, Collectors.toList()));
@@ -109,8 +109,8 @@ final class ShardBarriers {
         if (streamId.isEmpty()) {
             return false;
         }
-        OptionalInt consumerId = giver.require()
-                .read(c -> giver.tables().consumers().id(c, streamId.getAsInt(), request.consumer()));
+        OptionalInt consumerId =
+                giver.require().read(c -> giver.tables().consumers().id(c, streamId.getAsInt(), request.consumer()));
         if (consumerId.isEmpty()) {
             return false; // the consumer is going to be registered there, and to handle what is there
         }
@@ -126,7 +126,10 @@ final class ShardBarriers {
             boolean isParked = giver
                     .tables()
                     .parkedEvents()
-                    .parkedKeys(c, idOfGiver, partitions.stream().map(Awaited::partition).toList())
+                    .parkedKeys(
+                            c,
+                            idOfGiver,
+                            partitions.stream().map(Awaited::partition).toList())
                     .values()
                     .stream()
                     .flatMap(Set::stream)
@@ -138,14 +141,15 @@ final class ShardBarriers {
         }
         long seeks = handled.get();
         Shard receiver = request.shard();
-        boolean passed = receiver.require().transaction(c -> receiver.tables()
-                .shardBarriers()
-                .pass(c, request.consumerId(), from.version(), from.shard(), seeks));
+        boolean passed = receiver.require()
+                .transaction(c -> receiver.tables()
+                        .shardBarriers()
+                        .pass(c, request.consumerId(), from.version(), from.shard(), seeks));
         if (!passed) { // it was to be moved on the giver, and that was interrupted: what is read after this counts
             giver.readSlots();
-            giver.require().transaction(c -> giver.tables()
-                    .shardBarriers()
-                    .countSeek(c, idOfGiver, seeks, giver.mapVersion()));
+            giver.require()
+                    .transaction(
+                            c -> giver.tables().shardBarriers().countSeek(c, idOfGiver, seeks, giver.mapVersion()));
         }
         return passed;
     }

@@ -20,7 +20,8 @@ record ShardThreads(Fetchers fetchers, CommitThread commits, LeaseKeeper leases,
         HeartbeatSchedule heartbeats = new HeartbeatSchedule();
         Fetchers fetchers = Fetchers.start(shard, replica, settings, wakeUp, listeners);
         CommitThread commits = new CommitThread(shard);
-        LeaseKeeper leases = new LeaseKeeper(shard, settings, heartbeats, fetchers, commits, wakeUp, listeners, barriers);
+        LeaseKeeper leases =
+                new LeaseKeeper(shard, settings, heartbeats, fetchers, commits, wakeUp, listeners, barriers);
         commits.start();
         leases.start();
         wakeUp.register(shard, leases);

@@ -35,8 +35,8 @@ final class Receivers {
         }
         PartitionMap map = receiver.map(stream);
         List<Integer> closed = receiver.require().read(c -> moves.closedPartitions(c, id));
-        boolean isFresh = closed.containsAll(
-                IntStream.range(0, map.partitions()).boxed().toList());
+        boolean isFresh =
+                closed.containsAll(IntStream.range(0, map.partitions()).boxed().toList());
         List<Integer> slots = plan.received(receiver.number());
         List<Integer> fresh;
         short[] moved;
@@ -73,7 +73,8 @@ final class Receivers {
     private List<Integer> addPartitions(Shard shard, StreamSpec stream, int id, List<Integer> closed, int wanted)
             throws SQLException {
         int first = shard.map(stream).partitions();
-        List<Integer> unused = closed.stream().filter(partition -> partition >= first).toList();
+        List<Integer> unused =
+                closed.stream().filter(partition -> partition >= first).toList();
         if (unused.size() < wanted) {
             int total = shard.countPartitions(stream) + wanted - unused.size();
             if (total > StreamSpec.PARTITIONS_MAX) {
@@ -109,7 +110,8 @@ final class Receivers {
             if (!closed.isEmpty() && closed.getFirst() == 0) { // a stream that is all fresh
                 receiver.require()
                         .transaction(c -> tables.consumers()
-                                .register(c, id.getAsInt(), stream.name(), consumer.consumer(), StartPosition.EARLIEST));
+                                .register(
+                                        c, id.getAsInt(), stream.name(), consumer.consumer(), StartPosition.EARLIEST));
             }
         }
     }

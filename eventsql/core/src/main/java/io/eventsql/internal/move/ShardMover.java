@@ -100,18 +100,23 @@ public final class ShardMover {
     /** See {@link io.eventsql.EventSql#cancelShardMove}. */
     public void cancel() {
         for (Shard shard : shards.all()) {
-            boolean canceled = call("Cancelling the move", shard, () -> transaction(shard, c -> shard.tables()
-                    .moves()
-                    .cancel(c)));
+            boolean canceled = call(
+                    "Cancelling the move",
+                    shard,
+                    () -> transaction(shard, c -> shard.tables().moves().cancel(c)));
             if (!canceled) {
-                throw new EventSqlException("The move cannot be cancelled any more, because keys have moved: complete it");
+                throw new EventSqlException(
+                        "The move cannot be cancelled any more, because keys have moved: complete it");
             }
         }
         for (Shard shard : shards.all()) {
-            call("Cancelling the move", shard, () -> transaction(shard, c -> {
-                shard.tables().moves().cancelReceiving(c);
-                return true;
-            }));
+            call(
+                    "Cancelling the move",
+                    shard,
+                    () -> transaction(shard, c -> {
+                        shard.tables().moves().cancelReceiving(c);
+                        return true;
+                    }));
         }
     }
 
@@ -141,11 +146,16 @@ public final class ShardMover {
             }
         }
         for (Shard shard : shards.all()) {
-            call("Reading the sinks", shard, () -> shard.require().read(c -> shard.tables().moves().findSink(c)))
+            call(
+                            "Reading the sinks",
+                            shard,
+                            () -> shard.require()
+                                    .read(c -> shard.tables().moves().findSink(c)))
                     .ifPresent(sink -> {
                         throw new InvalidInputException(
                                 "shards",
-                                "cannot change: sink " + sink + " of an engine writes by the slots as they are. Delete it"
+                                "cannot change: sink " + sink
+                                        + " of an engine writes by the slots as they are. Delete it"
                                         + " when no job uses it");
                     });
         }
@@ -159,13 +169,20 @@ public final class ShardMover {
     private Move find(Set<Integer> wanted) {
         @Nullable ShardIdentity newest = null;
         for (Shard shard : shards.all()) {
-            ShardIdentity identity = call("Reading the slots", shard, () -> shard.require()
-                    .read(c -> shard.tables().shards().find(c).orElseThrow()));
+            ShardIdentity identity = call(
+                    "Reading the slots",
+                    shard,
+                    () -> shard.require()
+                            .read(c -> shard.tables().shards().find(c).orElseThrow()));
             // A move that was decided is the current one until its shard, the last one, has the map.
-            Optional<StoredMove> stored = call("Reading the move", shard, () -> shard.require()
-                    .read(c -> shard.tables().moves().find(c).filter(StoredMove::isPlan)));
+            Optional<StoredMove> stored = call(
+                    "Reading the move",
+                    shard,
+                    () -> shard.require()
+                            .read(c -> shard.tables().moves().find(c).filter(StoredMove::isPlan)));
             if (stored.isPresent()) {
-                SlotPlan plan = new SlotPlan(identity.finishedMap(), stored.get().slotMap());
+                SlotPlan plan =
+                        new SlotPlan(identity.finishedMap(), stored.get().slotMap());
                 if (!plan.shards().equals(wanted)) {
                     throw new EventSqlException("Keys are being moved to the shards " + plan.shards()
                             + "; complete that with moveShards, or cancel it with cancelShardMove");
@@ -182,10 +199,13 @@ public final class ShardMover {
     private void decide(Move move) {
         Shard decider = move.decider();
         boolean receives = move.plan().receivers().contains(decider.number());
-        call("Deciding the move", decider, () -> transaction(decider, c -> {
-            decider.tables().moves().plan(c, move.version(), move.plan().after(), true, receives);
-            return true;
-        }));
+        call(
+                "Deciding the move",
+                decider,
+                () -> transaction(decider, c -> {
+                    decider.tables().moves().plan(c, move.version(), move.plan().after(), true, receives);
+                    return true;
+                }));
     }
 
     private void run(Move move) {
@@ -194,17 +214,23 @@ public final class ShardMover {
         int version = move.version();
         if (move.state() != State.MOVING) {
             prepareAll(move);
-            call("Closing slots", move.decider(), () -> transaction(move.decider(), c -> {
-                move.decider().tables().moves().beginClosing(c, version, after);
-                return true;
-            }));
+            call(
+                    "Closing slots",
+                    move.decider(),
+                    () -> transaction(move.decider(), c -> {
+                        move.decider().tables().moves().beginClosing(c, version, after);
+                        return true;
+                    }));
         }
         for (int number : plan.givers()) {
             Shard giver = shards.get(number);
-            call("Closing slots", giver, () -> transaction(giver, c -> {
-                giver.tables().moves().close(c, version, after);
-                return true;
-            }));
+            call(
+                    "Closing slots",
+                    giver,
+                    () -> transaction(giver, c -> {
+                        giver.tables().moves().close(c, version, after);
+                        return true;
+                    }));
         }
         openAll(move);
         List<Shard> deciderLast = new ArrayList<>(shards.all());
@@ -224,7 +250,9 @@ public final class ShardMover {
             call("Preparing to receive slots", receiver, () -> {
                 if (receiver != move.decider()) {
                     transaction(receiver, c -> {
-                        receiver.tables().moves().plan(c, move.version(), move.plan().after(), false, true);
+                        receiver.tables()
+                                .moves()
+                                .plan(c, move.version(), move.plan().after(), false, true);
                         return true;
                     });
                 }
@@ -245,9 +273,10 @@ public final class ShardMover {
         List<End> ends = new ArrayList<>();
         for (int number : move.plan().givers()) {
             Shard giver = shards.get(number);
-            for (End end : call("Reading the ends", giver, () -> giver.require().read(c -> giver.tables()
-                    .moves()
-                    .ends(c, move.version())))) {
+            for (End end : call(
+                    "Reading the ends",
+                    giver,
+                    () -> giver.require().read(c -> giver.tables().moves().ends(c, move.version())))) {
                 givers.add(number);
                 ends.add(end);
             }
@@ -288,7 +317,8 @@ public final class ShardMover {
         for (StreamSpec stream : streams.all()) {
             call("Signalling consumers", shard, () -> {
                 int id = shard.ensureStream(stream);
-                for (int consumer : shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
+                for (int consumer :
+                        shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
                     wakeUp.consumerChanged(shard, consumer);
                 }
                 return true;
@@ -302,7 +332,8 @@ public final class ShardMover {
         List<ShardMove.Transfer> transfers = new ArrayList<>();
         for (Shard shard : shards.numbered()) {
             int number = shard.number();
-            shares.add(new ShardMove.ShardShare(number, shard.name(), plan.ownedBefore(number), plan.ownedAfter(number)));
+            shares.add(
+                    new ShardMove.ShardShare(number, shard.name(), plan.ownedBefore(number), plan.ownedAfter(number)));
             for (int receiver : plan.receivers()) {
                 List<Integer> slots = plan.moving(number, receiver);
                 if (!slots.isEmpty()) {

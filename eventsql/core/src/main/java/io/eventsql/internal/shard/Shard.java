@@ -135,7 +135,8 @@ public final class Shard {
 
     /** Reads what the database says about the slots now. */
     public void readSlots() throws SQLException {
-        require().read(c -> tables.shards().find(c))
+        require()
+                .read(c -> tables.shards().find(c))
                 .ifPresent(read -> learn(read.mapVersion(), read.slotMap(), read.formerSlotMap()));
     }
 
@@ -423,7 +424,8 @@ public final class Shard {
     public PartitionMap map(StreamSpec stream) {
         PartitionMap known = maps.get(stream.name());
         if (known == null) {
-            known = maps.computeIfAbsent(stream.name(), name -> PartitionMap.first(firstVersion(), stream.partitions()));
+            known = maps.computeIfAbsent(
+                    stream.name(), name -> PartitionMap.first(firstVersion(), stream.partitions()));
         }
         return known.hasGrown() || known.partitions() == stream.partitions()
                 ? known

@@ -189,8 +189,8 @@ final class ShardOpener {
     }
 
     /** Locks the remaining databases, one transaction within the other; then assigns, and all transactions commit. */
-    private void lockAndAssign(
-            List<Reached> given, List<Reached> remaining, List<Locked> locked, boolean addShards) throws SQLException {
+    private void lockAndAssign(List<Reached> given, List<Reached> remaining, List<Locked> locked, boolean addShards)
+            throws SQLException {
         if (remaining.isEmpty()) {
             assignLocked(given, locked, addShards);
             return;

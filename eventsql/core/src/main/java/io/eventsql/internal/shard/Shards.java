@@ -42,6 +42,7 @@ public final class Shards {
     private final List<Shard> numbered;
     /** Those whose databases are given. */
     private final List<Shard> shards;
+
     private final Map<Integer, Shard> addedLater = new ConcurrentHashMap<>();
     private final List<Consumer<Shard>> slotsLost = new CopyOnWriteArrayList<>();
     private volatile SlotMap slots;
@@ -178,8 +179,7 @@ public final class Shards {
      * @throws ShardIdentityException if the databases do not form one cluster
      * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
      */
-    public static Shards open(
-            List<DataSource> dataSources, List<String> names, Settings settings, boolean addShards) {
+    public static Shards open(List<DataSource> dataSources, List<String> names, Settings settings, boolean addShards) {
         SqlSchema schema = new SqlSchema(settings.schema());
         ShardOpener opener = new ShardOpener(
                 new Migrator(schema, settings.migrateSchema()), new ShardTable(schema), new IncarnationTable(schema));

@@ -50,7 +50,10 @@ public final class ShardBarrierTable {
         return Jooq.using(connection)
                 .fetch(schema.sql(AWAITED), consumerId)
                 .map(r -> new Awaited(
-                        r.get(0, Integer.class), r.get(1, Integer.class), r.get(2, Integer.class), r.get(3, Long.class)));
+                        r.get(0, Integer.class),
+                        r.get(1, Integer.class),
+                        r.get(2, Integer.class),
+                        r.get(3, Long.class)));
     }
 
     /**
@@ -60,7 +63,8 @@ public final class ShardBarrierTable {
      * @param version of the slot map by which keys have moved away from it; what moved here before must be handled, too
      * @return {@code null} if it has not
      */
-    public @Nullable Long hasHandled(Connection connection, int consumerId, int shard, int version, List<Awaited> partitions) {
+    public @Nullable Long hasHandled(
+            Connection connection, int consumerId, int shard, int version, List<Awaited> partitions) {
         return (Long) Jooq.using(connection)
                 .fetchValue(
                         schema.sql(HAS_HANDLED),

@@ -64,8 +64,9 @@ public record ShardIdentity(
         return clusterId.equals(other.clusterId)
                 && names.subList(0, common).equals(other.names.subList(0, common))
                 && databaseIds.subList(0, common).equals(other.databaseIds.subList(0, common))
-                && (mapVersion > other.mapVersion ? follows(other) : other.mapVersion > mapVersion ? other.follows(this)
-                        : Arrays.equals(slotMap, other.slotMap));
+                && (mapVersion > other.mapVersion
+                        ? follows(other)
+                        : other.mapVersion > mapVersion ? other.follows(this) : Arrays.equals(slotMap, other.slotMap));
     }
 
     /** Returns whether this shard can have the map that follows the other one's. */

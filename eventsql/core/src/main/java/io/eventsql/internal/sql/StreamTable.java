@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
  * {@code stream} and {@code stream_partition}: the streams of a shard, and the row of each partition that appends lock.
  */
 public final class StreamTable {
-    // Indexes: stream_name_unique, the primary keys of stream_partition, stream_map and stream_placement; shard has one row. Takes no
+    // Indexes: stream_name_unique, the primary keys of stream_partition, stream_map and stream_placement; shard has one
+    // row. Takes no
     // row lock. In one snapshot, so that a map is never known without the slots that the shard had then.
     private static final String FIND = """
             SELECT s.stream_id, name, s.partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
@@ -112,8 +113,7 @@ public final class StreamTable {
      * @param moved the partition of each key slot, -1: as {@code slots} says; {@code null}: as {@code slots} says
      */
     @SuppressWarnings("ArrayRecordComponent") // comes from the driver as it is
-    public record StoredMap(
-            int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved) {}
+    public record StoredMap(int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved) {}
 
     /** Returns the stream of that name. */
     public Optional<Row> find(Connection connection, String name) {
@@ -236,8 +236,7 @@ public final class StreamTable {
         Integer version = r.get("cluster_version", Integer.class);
         return version == null
                 ? null
-                : new StoredSlots(
-                        version, r.get("slot_map", Short[].class), r.get("former_slot_map", Short[].class));
+                : new StoredSlots(version, r.get("slot_map", Short[].class), r.get("former_slot_map", Short[].class));
     }
 
     private static @Nullable StoredMap map(org.jooq.Record r) {

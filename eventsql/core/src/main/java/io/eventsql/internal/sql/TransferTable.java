@@ -210,11 +210,7 @@ public final class TransferTable {
      */
     public void readdress(Connection connection, int shard, List<Long> numbers, List<Integer> shards) {
         Jooq.using(connection)
-                .execute(
-                        schema.sql(READDRESS),
-                        numbers.toArray(Long[]::new),
-                        shards.toArray(Integer[]::new),
-                        shard);
+                .execute(schema.sql(READDRESS), numbers.toArray(Long[]::new), shards.toArray(Integer[]::new), shard);
     }
 
     /**

@@ -579,13 +579,16 @@ class PublishQueueTest {
         PartitionMap map = PartitionMap.first(1, 1);
         List<PublishCall> movedOn = new ArrayList<>();
         PublishQueue queue = new PublishQueue(
-                1L << 40, new PendingCalls(2, 1, 1L << 40), new CommitPace(0), step -> assertThat(step.run(
-                                        call -> {
-                                            movedOn.add(call);
-                                            return List.of();
-                                        },
-                                        7))
-                                .isTrue());
+                1L << 40,
+                new PendingCalls(2, 1, 1L << 40),
+                new CommitPace(0),
+                step -> assertThat(step.run(
+                                call -> {
+                                    movedOn.add(call);
+                                    return List.of();
+                                },
+                                7))
+                        .isTrue());
         PublishCall one = keyed(map);
         PublishCall two = keyed(map);
         queue.put(one);

@@ -32,7 +32,9 @@ class SlotPlanTest {
         SlotPlan plan = SlotPlan.of(first(3), List.of(0, 1, 2, 3, 4));
         assertThat(plan.givers()).containsExactly(0, 1, 2);
         assertThat(plan.receivers()).containsExactly(3, 4);
-        assertThat(countMoved(plan)).isEqualTo(plan.ownedAfter(3) + plan.ownedAfter(4)).isBetween(408, 410);
+        assertThat(countMoved(plan))
+                .isEqualTo(plan.ownedAfter(3) + plan.ownedAfter(4))
+                .isBetween(408, 410);
     }
 
     @Test

@@ -67,7 +67,9 @@ class SlotMapTest {
     void sameCluster_giverWentBackToBeforeTheMove_isRejected() {
         assertThat(finished(2).sameCluster(before(0))).isFalse();
         assertThat(before(0).sameCluster(finished(2))).isFalse();
-        assertThat(finished(0).sameCluster(before(2))).as("a receiver that was not told yet").isTrue();
+        assertThat(finished(0).sameCluster(before(2)))
+                .as("a receiver that was not told yet")
+                .isTrue();
         assertThat(closed(0).sameCluster(before(1))).isTrue();
     }
 }
