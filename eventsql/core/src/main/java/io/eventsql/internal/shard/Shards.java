@@ -149,6 +149,8 @@ public final class Shards {
     }
 
     /**
+     * Adds a listener for shards that have closed slots.
+     *
      * @param listener is called with a shard when that has closed slots, before this process knows a map of a stream there that is
      *     later than that
      */
