@@ -31,7 +31,7 @@ final class SlotPlan {
             owned.computeIfPresent(owner, (shard, slots) -> slots + 1);
         }
         List<Integer> byOwned = new ArrayList<>(owned.keySet());
-        byOwned.sort(Comparator.comparing((Integer shard) -> -owned.getOrDefault(shard, 0)));
+        byOwned.sort(Comparator.comparingInt((Integer shard) -> -owned.getOrDefault(shard, 0)));
         Map<Integer, Integer> lacking = new TreeMap<>();
         for (int i = 0; i < byOwned.size(); i++) { // who has most keeps one more, if the shares differ
             int share = before.length / byOwned.size() + (i < before.length % byOwned.size() ? 1 : 0);
