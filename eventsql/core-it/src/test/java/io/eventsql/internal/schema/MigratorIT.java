@@ -67,7 +67,8 @@ class MigratorIT {
             "24 block compaction",
             "25 growth",
             "26 replicas",
-            "27 sinks");
+            "27 sinks",
+            "28 shards");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
