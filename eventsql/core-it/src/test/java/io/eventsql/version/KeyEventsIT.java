@@ -104,11 +104,11 @@ class KeyEventsIT {
                 publishRandom(Seeds.random("KeyEventsIT.pages"), 2_000, 5).get("k0");
         for (int max : new int[] {1, 7, 1_000}) {
             List<String> read = new ArrayList<>();
-            KeyEvents page = eventSql.readKey(STREAM, "k0", 0, max);
+            KeyEvents page = eventSql.readKey(STREAM, "k0", max);
             read.addAll(texts(page));
             while (page.next().isPresent()) {
                 assertThat(page.events()).hasSize(max);
-                page = eventSql.readKey(STREAM, "k0", page.next().getAsLong(), max);
+                page = eventSql.readKey(STREAM, "k0", page.next().orElseThrow(), max);
                 read.addAll(texts(page));
             }
             assertThat(read).isEqualTo(values);

@@ -67,7 +67,8 @@ class MigratorIT {
             "24 block compaction",
             "25 growth",
             "26 replicas",
-            "27 sinks");
+            "27 sinks",
+            "28 keyed growth");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -200,7 +201,8 @@ class MigratorIT {
                 file("shard/V24__block_compaction.sql"),
                 file("shard/V25__growth.sql"),
                 file("shard/V26__replicas.sql"),
-                file("shard/V27__sinks.sql"));
+                file("shard/V27__sinks.sql"),
+                file("shard/V28__keyed_growth.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

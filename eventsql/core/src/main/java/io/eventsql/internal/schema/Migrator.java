@@ -68,7 +68,8 @@ public final class Migrator {
             new SqlFile(24, "shard/V24__block_compaction.sql"),
             new SqlFile(25, "shard/V25__growth.sql"),
             new SqlFile(26, "shard/V26__replicas.sql"),
-            new SqlFile(27, "shard/V27__sinks.sql"));
+            new SqlFile(27, "shard/V27__sinks.sql"),
+            new SqlFile(28, "shard/V28__keyed_growth.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {
