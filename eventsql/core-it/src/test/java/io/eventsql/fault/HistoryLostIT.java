@@ -335,6 +335,74 @@ class HistoryLostIT {
         assertThat(lost.published()).isEmpty();
     }
 
+    /** Shown before the fix: everything below the committed offset was reported as lost. */
+    @Test
+    void restart_consumerWasMovedBack_isNotReported() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        try (EventSql calm = openWithRareHeartbeats()) {
+            calm.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+            publish(eventSql, stream, "before", 5);
+            awaitCommitted(stream, 5);
+            // No signal tells the member of it before the restart does.
+            Sql.query(pool, "SELECT eventsql.seek_v1(NULL, " + consumerId(stream) + ", 0, 1, NULL)");
+            eventsDb.restart();
+            publish(eventSql, stream, "after", 1);
+            handled.awaitSize(10);
+            awaitCommitted(stream, 6);
+        }
+        assertThat(handled.texts().subList(5, 10)).containsExactly("before1", "before2", "before3", "before4", "after0");
+        assertThat(lost.consumed()).isEmpty();
+        assertThat(lost.published()).isEmpty();
+    }
+
+    /** The stored epoch alone does not tell a seek from a history in which other members have taken the partition. */
+    @Test
+    void restore_commitIsLostAndTheEpochWasRaisedSince_isReported() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        CountDownLatch released = new CountDownLatch(1);
+        publish(eventSql, stream, "kept", 8);
+        try (EventSql calm = openWithRareHeartbeats()) {
+            calm.subscribe(ConsumerSpec.of(stream, "c"), event -> {
+                if (event.offset() == 3) {
+                    released.await();
+                }
+                handled.add(event);
+            });
+            awaitCommitted(stream, 3);
+            LogicalBackup backup = LogicalBackup.take(pool);
+            released.countDown();
+            awaitCommitted(stream, 8);
+
+            backup.restore(pool);
+            Sql.query(pool, "SELECT eventsql.raise_epoch_v1(" + consumerId(stream) + ", 0, NULL)");
+            publish(eventSql, stream, "after", 1);
+            awaitCommitted(stream, 9);
+        }
+        assertThat(lost.consumed()).containsExactly(new Range(stream, 0, 3, 8));
+    }
+
+    /** A member that hears of nothing by its heartbeats. */
+    private EventSql openWithRareHeartbeats() {
+        return EventSql.builder(pool)
+                .settings(Settings.builder()
+                        .publishTimeout(Duration.ofSeconds(20))
+                        .networkTimeout(Duration.ofSeconds(5))
+                        .lease(Duration.ofSeconds(60))
+                        .heartbeat(Duration.ofSeconds(20))
+                        .build())
+                .listener(lost)
+                .publishListener(lost)
+                .build();
+    }
+
+    private static String consumerId(String stream) throws SQLException {
+        return Sql.query(pool, """
+                SELECT c.consumer_id FROM eventsql.consumer c JOIN eventsql.stream s USING (stream_id)
+                WHERE s.name = ? AND c.name = 'c'""", stream).getFirst();
+    }
+
     /** Shown before the fix: the events that were handled but not committed were handled twice. */
     @Test
     void restart_handledEventsAreNotCommitted_areCommittedAndNotRepeated() throws Exception {

@@ -89,7 +89,7 @@ final class Assignment {
         this.partition = taken.partition();
         this.epoch = taken.epoch();
         this.pages = new PartitionPages(partition, spec, budget, taken.nextOffset());
-        this.progress = new PartitionProgress(partition, epoch, taken.nextOffset());
+        this.progress = new PartitionProgress(taken);
         this.fetchSize = new FetchSize(spec.pageEvents(), taken.nextOffset());
         this.parkedKeys = new ParkedKeys(parkedKeys);
         this.leaseEndNanos = leaseEndNanos;
@@ -488,5 +488,10 @@ final class Assignment {
 
     synchronized long committedOffset() {
         return progress.committedOffset();
+    }
+
+    /** Returns how many events the consumer had consumed at the committed offset. */
+    synchronized long consumedEvents() {
+        return progress.consumedEvents();
     }
 }

@@ -90,7 +90,8 @@ final class HistoryRecovery {
     }
 
     /** What the database has stored for the consumer. */
-    private record Stored(boolean isNew, int consumerId, List<Offset> offsets, List<Head> heads) {
+    private record Stored(
+            boolean isNew, int consumerId, Map<Integer, Long> consumedEvents, List<Offset> offsets, List<Head> heads) {
         Optional<Offset> offset(int partition) {
             return offsets.stream().filter(o -> o.partition() == partition).findFirst();
         }
@@ -117,6 +118,7 @@ final class HistoryRecovery {
             return new Stored(
                     isNew,
                     id,
+                    tables.offsets().consumedEvents(c, id), // before the offsets, which may advance in between
                     tables.consumers().offsets(c, incarnation, id),
                     tables.partitions().heads(c, incarnation, new int[] {stream.id()}));
         });
@@ -197,7 +199,20 @@ final class HistoryRecovery {
         long committed = assignment.committedOffset();
         long fetched = assignment.fetchedOffset();
         long next = stored.offset(partition).map(Offset::nextOffset).orElse(committed);
-        boolean isFetchedLost = isReplaced || stored.head(partition) < fetched;
-        member.reportLost(assignment, next, isFetchedLost ? Math.max(committed, fetched) : committed);
+        if (isReplaced || stored.head(partition) < fetched) {
+            member.reportLost(assignment, next, Math.max(committed, fetched));
+        } else if (!isMovedBack(assignment, stored)) {
+            member.reportLost(assignment, next, committed);
+        }
+    }
+
+    /**
+     * Returns whether a lower offset is that of a seek. A seek raises the epoch and keeps the number of consumed events. A
+     * history without the member's commit may have raised the epoch, too, but has counted fewer events up to a lower offset.
+     */
+    private static boolean isMovedBack(Assignment assignment, Stored stored) {
+        int partition = assignment.partition();
+        return stored.offset(partition).map(Offset::epoch).orElse(0L) > assignment.epoch()
+                && stored.consumedEvents().getOrDefault(partition, 0L) >= assignment.consumedEvents();
     }
 }
