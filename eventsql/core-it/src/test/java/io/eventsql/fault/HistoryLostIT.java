@@ -53,6 +53,9 @@ class HistoryLostIT {
             .heartbeat(Duration.ofMillis(500))
             .build();
     private static final String INCARNATION = "eventsql.incarnation";
+    private static final String CONSUMER_ID = """
+            SELECT c.consumer_id FROM eventsql.consumer c JOIN eventsql.stream s USING (stream_id)
+            WHERE s.name = ? AND c.name = 'c'""";
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static EmbeddedEventsDb eventsDb;
@@ -383,6 +386,45 @@ class HistoryLostIT {
         assertThat(lost.consumed()).containsExactly(new Range(stream, 0, 3, 8));
     }
 
+    /** Shown before the fix: the consumer was created again, and everything that it had handled was reported as lost. */
+    @Test
+    void restart_consumerWasDeleted_isNotCreatedAgain() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        try (EventSql calm = openWithRareHeartbeats()) {
+            calm.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+            publish(eventSql, stream, "first", 1);
+            awaitCommitted(stream, 1);
+            publish(eventSql, stream, "more", 3);
+            awaitCommitted(stream, 4);
+            String id = consumerId(stream);
+            Sql.execute(
+                    pool,
+                    "DELETE FROM eventsql.consumer WHERE consumer_id = " + id,
+                    "DELETE FROM eventsql.consumer_offset WHERE consumer_id = " + id);
+            eventsDb.restart();
+            publish(eventSql, stream, "after", 1);
+            await().atMost(Duration.ofSeconds(120))
+                    .untilAsserted(() -> assertThat(lost.revoked()).containsExactly(Reason.LOST));
+        }
+        assertThat(Sql.query(pool, CONSUMER_ID, stream)).isEmpty();
+        assertThat(handled.size()).isEqualTo(4);
+        assertThat(lost.consumed()).isEmpty();
+    }
+
+    /** Shown before the fix: its acknowledged events were reported as lost. */
+    @Test
+    void restart_streamWasDeleted_isNotReported() {
+        String stream = newStream();
+        String other = newStream();
+        publish(eventSql, stream, "deleted", 3);
+        eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
+        eventsDb.restart();
+        publish(eventSql, other, "after", 1);
+        eventSql.close(); // its listeners have been called
+        assertThat(lost.published()).isEmpty();
+    }
+
     /** A member that hears of nothing by its heartbeats. */
     private EventSql openWithRareHeartbeats() {
         return EventSql.builder(pool)
@@ -398,9 +440,7 @@ class HistoryLostIT {
     }
 
     private static String consumerId(String stream) throws SQLException {
-        return Sql.query(pool, """
-                SELECT c.consumer_id FROM eventsql.consumer c JOIN eventsql.stream s USING (stream_id)
-                WHERE s.name = ? AND c.name = 'c'""", stream).getFirst();
+        return Sql.query(pool, CONSUMER_ID, stream).getFirst();
     }
 
     /** Shown before the fix: the events that were handled but not committed were handled twice. */

@@ -373,6 +373,11 @@ final class Assignment {
         return pages.lastTaken();
     }
 
+    /** Returns whether that event was appended after the partition was taken, as far as that is known. */
+    synchronized boolean isLastTakenNew() {
+        return pages.isLastTakenNew();
+    }
+
     /** The handler waits: until {@link #beginTurn} it counts as not running. */
     synchronized void awaitTurn() {
         handlerState = HandlerState.WAITING;
