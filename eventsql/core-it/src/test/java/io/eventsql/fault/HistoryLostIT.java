@@ -354,7 +354,8 @@ class HistoryLostIT {
             handled.awaitSize(10);
             awaitCommitted(stream, 6);
         }
-        assertThat(handled.texts().subList(5, 10)).containsExactly("before1", "before2", "before3", "before4", "after0");
+        assertThat(handled.texts().subList(5, 10))
+                .containsExactly("before1", "before2", "before3", "before4", "after0");
         assertThat(lost.consumed()).isEmpty();
         assertThat(lost.published()).isEmpty();
     }

@@ -107,10 +107,11 @@ final class HistoryRecovery {
     }
 
     private boolean exists(Membership former, StreamTable.Row stream) throws SQLException {
-        return database().call(c -> shard.tables()
-                .consumers()
-                .id(c, stream.id(), former.spec().name())
-                .isPresent());
+        return database()
+                .call(c -> shard.tables()
+                        .consumers()
+                        .id(c, stream.id(), former.spec().name())
+                        .isPresent());
     }
 
     /** Ends a member whose consumer is not lost, but was deleted. */
