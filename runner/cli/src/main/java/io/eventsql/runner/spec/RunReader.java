@@ -38,6 +38,7 @@ final class RunReader {
 
     /** @throws InvalidWorkloadException if a field is invalid */
     RunSpec read() {
+        fields.require(kind != WorkloadKind.QUERIES, "kind", "must not be queries: scripts/run_queries.bash runs them");
         EnvironmentSpec environment = environment(fields.object("environment"));
         if (kind == WorkloadKind.LIMITS) {
             RunSpec run = RunSpec.ofLimits(name, limits(fields.object("limits")));
