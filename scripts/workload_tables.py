@@ -10,7 +10,17 @@ from typing import Any
 
 from benchmark.intervals import interval
 
-TEXTS = ("run", "settings", "phase", "system", "promises", "is acknowledged when", "passed")
+TEXTS = (
+    "what",
+    "command",
+    "run",
+    "settings",
+    "phase",
+    "system",
+    "promises",
+    "is acknowledged when",
+    "passed",
+)
 # Omitted from a table if no run has them.
 OPTIONAL = (
     *("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores"),
