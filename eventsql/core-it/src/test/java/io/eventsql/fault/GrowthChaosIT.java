@@ -68,6 +68,7 @@ class GrowthChaosIT {
     private static final int PARTITIONS_AFTERWARDS = 20;
     private static final int PARTITIONS_MAX = 200;
     private static final int MEMBERS = 2;
+    private static final int PUBLISH_PAUSE_MAX_MS = 250;
     private static final Duration DEADLINE = Duration.ofMinutes(2);
 
     @TempDir
@@ -100,8 +101,8 @@ class GrowthChaosIT {
         try (EmbeddedEventsDb database = EmbeddedEventsDb.builder().start();
                 HikariDataSource pool = Pools.pool(database);
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build();
-                PublisherGroup publishers =
-                        new PublisherGroup(database, STREAM, folder, random, 100, EVENTS_PER_SECOND / PUBLISHERS)) {
+                PublisherGroup publishers = new PublisherGroup(
+                        database, STREAM, folder, random, PUBLISH_PAUSE_MAX_MS, EVENTS_PER_SECOND / PUBLISHERS)) {
             eventSql.createStream(TestStreams.of(STREAM)
                     .withPartitions(PARTITIONS)
                     .withSegmentSize(EVENTS_PER_SECOND > 0 ? 10_000 : 1_000));

@@ -187,7 +187,7 @@ final class RunCommand implements Callable<Integer> {
                     });
                 case BLAST, SWEEP -> new TrialsRun(run, driver, context).run(folder, shown);
                 case PHASES, SEARCH -> new WorkloadRun(run, driver, context).run(folder, shown);
-                case PUBLISH -> throw new IllegalArgumentException(run.name());
+                case PUBLISH, QUERIES -> throw new IllegalArgumentException(run.name());
             };
             return result.verdict().passed();
         } catch (Exception e) {

@@ -88,13 +88,11 @@ class WorkloadFileTest {
 
     @Test
     void read_heldSnapshotAndScheduleFactor_changeThePhases() {
-        List<PhaseSpec> phases = read(SMALL + """
+        List<PhaseSpec> phases =
+                read(SMALL + """
                           - {name: warm-up, measured: false, rate: 1, seconds: 30}
                           - {name: held, held_snapshot: true, rate: 1, seconds: 1800}
-                        """, "schedule_factor=0.2")
-                .runs()
-                .getFirst()
-                .phases();
+                        """, "schedule_factor=0.2").runs().getFirst().phases();
 
         assertThat(phases).extracting(PhaseSpec::seconds).containsExactly(1, 30, 360);
         assertThat(phases).extracting(PhaseSpec::fullSeconds).containsExactly(5, null, 1_800);
@@ -191,7 +189,9 @@ class WorkloadFileTest {
         assertRejected("description: D.\nkind: phases\nkind: phases\n", "Duplicate");
         assertRejected("description: D.\n", "kind is missing: one of publish, phases, search, blast, sweep");
         assertRejected(
-                "kind: dance\n", "kind must be one of publish, phases, search, blast, sweep, limits, but is 'dance'");
+                "kind: dance\n",
+                "kind must be one of publish, phases, search, blast, sweep, limits, queries, but is 'dance'");
+        assertRejected("{description: D., kind: queries}", "kind must not be queries: scripts/run_queries.bash");
         assertRejected(SMALL.replace("description: Something.", ""), "description must be one line");
         assertRejected(SMALL + "runs: []", "runs must be a list of at least one run");
         assertRejected(SMALL + "runs: [{name: a}, {name: a}]", "the run name a is not unique");
