@@ -242,15 +242,21 @@ final class PublishQueue {
         callsInProgress -= batch.calls().size();
         pending.done(batch);
         bufferedBytes -= batch.bytes();
+        if (batch.hasReturnedCalls()) {
+            takeBack(batch);
+        }
+        spaceFreed.signalAll();
+        if (waitingThreads > 0 && pending.calls() > 0) {
+            work.signal();
+        }
+    }
+
+    private void takeBack(Batch batch) {
         for (PublishCall call : batch.calls().reversed()) {
             if (call.takeReturned()) {
                 bufferedBytes += call.bytes();
                 pending.takeBack(call);
             }
-        }
-        spaceFreed.signalAll();
-        if (waitingThreads > 0 && pending.calls() > 0) {
-            work.signal();
         }
     }
 

@@ -560,7 +560,7 @@ class PublishQueueTest {
                 .as("nothing is sent before the batch has ended")
                 .isNull();
 
-        one.returnToQueue();
+        batch.withCalls(List.of(one)).returnToQueue(); // as a part of the batch, which is what is released
         Batch next = queue.finishAndTake(batch);
         assertThat(next.calls()).as("first what came first").containsExactly(one);
         assertThat(List.of(one, two, three)).allSatisfy(call -> {
