@@ -26,7 +26,7 @@ final class PublishQueue {
     private final long bufferBytes;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition spaceFreed = lock.newCondition();
-    private final Condition work = lock.newCondition();
+    private final IdleThreads idle = new IdleThreads(lock);
     private final PendingCalls pending;
     private final CommitPace pace;
     private final Function<StreamSpec, PartitionMap> mapOf;
@@ -35,7 +35,6 @@ final class PublishQueue {
 
     private long bufferedBytes;
     private int callsInProgress;
-    private int waitingThreads;
     private int blockedCallers;
     /** The number of calls for which the gathering thread waits. */
     private int gatherCalls;
@@ -114,8 +113,11 @@ final class PublishQueue {
         if (gatherer != null && isGathered()) {
             gatherer.signal();
         }
-        if (waitingThreads > 0 && pending.hasFreeLane() && (gatherer == null || pending.isWorthSharing())) {
-            work.signal();
+        if (!idle.isEmpty() && pending.hasFreeLane()) {
+            boolean isThreadComing = gatherer != null || idle.isWaking();
+            if (!isThreadComing || pending.isWorthSharing()) {
+                idle.wake();
+            }
         }
     }
 
@@ -146,21 +148,16 @@ final class PublishQueue {
                 delayCommit();
                 Batch batch = gatherer != null && !pending.isWorthSharing() ? null : take();
                 if (batch != null) {
-                    if (pending.hasFreeLane() && pending.isWorthSharing()) {
-                        work.signal();
+                    if (pending.hasFreeLane()) { // it took its share
+                        wakeForWaiting();
                     }
                     return batch;
                 }
                 if (closed && pending.calls() == 0) {
-                    work.signalAll();
+                    idle.wakeAll();
                     return null;
                 }
-                waitingThreads++;
-                try {
-                    work.await();
-                } finally {
-                    waitingThreads--;
-                }
+                idle.await();
             }
         } finally {
             lock.unlock();
@@ -246,9 +243,6 @@ final class PublishQueue {
             takeBack(batch);
         }
         spaceFreed.signalAll();
-        if (waitingThreads > 0 && pending.calls() > 0) {
-            work.signal();
-        }
     }
 
     private void takeBack(Batch batch) {
@@ -281,6 +275,7 @@ final class PublishQueue {
         try {
             if (inProgress.remove(more) != null) {
                 release(more);
+                wakeForWaiting();
             }
         } finally {
             lock.unlock();
@@ -292,11 +287,16 @@ final class PublishQueue {
         lock.lock();
         try {
             pending.releaseUnusedLanes(batch);
-            if (waitingThreads > 0 && pending.calls() > 0) {
-                work.signal();
-            }
+            wakeForWaiting();
         } finally {
             lock.unlock();
+        }
+    }
+
+    /** Wakes a thread for calls whose lanes may be free now. */
+    private void wakeForWaiting() {
+        if (pending.calls() > 0) {
+            idle.wake();
         }
     }
 
@@ -330,7 +330,7 @@ final class PublishQueue {
             });
             if (!expired.isEmpty()) {
                 spaceFreed.signalAll();
-                work.signalAll(); // a removed wide call no longer holds back later ones
+                idle.wakeAll(); // a removed wide call no longer holds back later ones
             }
             for (Batch batch : inProgress.keySet()) {
                 if (batch.firstDeadlineNanos() - nowNanos > 0) {
@@ -411,7 +411,7 @@ final class PublishQueue {
                 gatherer.signal();
             }
             spaceFreed.signalAll();
-            work.signalAll();
+            idle.wakeAll();
         } finally {
             lock.unlock();
         }
