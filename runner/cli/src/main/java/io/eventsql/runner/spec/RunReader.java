@@ -237,11 +237,11 @@ final class RunReader {
     private void checkCalls(RunSpec run) {
         for (int i = 0; i < run.phases().size(); i++) {
             PhaseSpec phase = run.phases().get(i);
+            boolean canHold = kind == WorkloadKind.PHASES
+                    && run.environment().isPostgres()
+                    && run.environment().databases() == 1;
             fields.require(
-                    !phase.holdsSnapshot()
-                            || kind == WorkloadKind.PHASES
-                                    && run.environment().isPostgres()
-                                    && run.environment().databases() == 1,
+                    !phase.holdsSnapshot() || canHold,
                     "phases." + i + ".held_snapshot",
                     "requires kind phases and one PostgreSQL database");
             long callBytes = (long) run.events().bytes() * phase.eventsPerCall();
