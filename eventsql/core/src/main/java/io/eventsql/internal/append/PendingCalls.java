@@ -51,6 +51,10 @@ final class PendingCalls {
     private final Map<String, PartitionMap> maps = new HashMap<>();
     /** Whether waiting calls are routed by different maps: no batch is formed before {@link #reroute}. */
     private boolean rerouting;
+    /** The stream and the map of the call that was added last: most calls have the same, which {@link #maps} has. */
+    private @Nullable String lastStream;
+
+    private @Nullable PartitionMap lastMap;
 
     private int calls;
     private int callsOfWaitingCallers;
@@ -77,8 +81,16 @@ final class PendingCalls {
         call.setSequence(++lastSequence);
         countIn(call);
         queueOf(call).add(call);
-        PartitionMap known = maps.putIfAbsent(call.stream().name(), call.map());
-        rerouting |= known != null && !known.equals(call.map());
+        if (!call.map().equals(lastMap) || !call.stream().name().equals(lastStream)) {
+            addMap(call.stream().name(), call.map());
+        }
+    }
+
+    private void addMap(String stream, PartitionMap map) {
+        PartitionMap known = maps.putIfAbsent(stream, map);
+        rerouting |= known != null && !known.equals(map);
+        lastStream = stream;
+        lastMap = map;
     }
 
     /** Adds a call that its batch, which is still in progress, has given back. */
@@ -104,6 +116,7 @@ final class PendingCalls {
         ofLane.forEach(Deque::clear);
         wide.clear();
         maps.clear();
+        lastMap = null;
         all.sort(Comparator.comparingLong(PublishCall::sequence));
         for (PublishCall call : all) {
             countOut(call);
