@@ -27,7 +27,7 @@ import io.eventsql.runner.report.RunnerSeries;
 import io.eventsql.runner.report.Summarizer;
 import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.result.SeriesFiles;
-import io.eventsql.runner.report.SummaryText;
+import io.eventsql.runner.result.SummaryText;
 import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.series.MetricsServer;

@@ -9,7 +9,7 @@ import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunText;
-import io.eventsql.runner.report.SummaryText;
+import io.eventsql.runner.result.SummaryText;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;

@@ -4,7 +4,7 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.Summary;
-import io.eventsql.runner.report.SummaryText;
+import io.eventsql.runner.result.SummaryText;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;

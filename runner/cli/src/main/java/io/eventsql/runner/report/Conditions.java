@@ -102,7 +102,7 @@ public record Conditions(
     }
 
     /** Returns the lines of the report. */
-    List<String> lines() {
+    public List<String> lines() {
         List<String> lines = new ArrayList<>();
         Double busy = machineBusyShare;
         if (machineSaturated && busy != null) {
