@@ -8,22 +8,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from cost_tables import costs, figure_text
 from reports.order import natural_order
-from workload_tables import Run, machine, side_by_side, tables
+from workload_tables import ROUNDS, Run, machine, markdown_table, of_rounds, side_by_side, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- results: written by scripts/results_table.py -->"
 END = "<!-- results end -->"
 # The workload that measures several systems in one run.
 COMPARISON = "compare"
+# The workload with the rows of the README.
+MAIN = "main"
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Reads the results in the folder's subfolders that belong to no table of a workload, by name."""
-    results = [json.loads(file.read_text()) for file in sorted(folder.glob("*/result.json"))]
-    return [
-        _flat(result) for result in results if result.get("kind") == "limits" or not result.get("workload")
-    ]
+    """Reads the results of the main job and the limits, by name, and those of several rounds together."""
+    alone = [json.loads(file.read_text()) for file in sorted(folder.glob("*/result.json"))]
+    rounds = [json.loads(file.read_text()) for file in sorted((folder / MAIN).rglob("result.json"))]
+    chosen = [result for result in alone if result.get("kind") == "limits" or not result.get("workload")]
+    return [_flat(result) for result in rounds + chosen]
 
 
 def _flat(result: dict[str, Any]) -> dict[str, Any]:
@@ -43,87 +46,116 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
         for run in runs
         if run.result.get("workload")
         and run.kind != "limits"
+        and run.result["workload"] != MAIN
         and (not workloads or run.result["workload"] in workloads)
     ]
     return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
 
 
-def summary(folder: Path) -> str:
-    """The runs that belong to no workload, a row each, and their machine."""
-    results = [result for result in read(folder) if "publish_rate" in result]
-    return table(results) if results else ""
+def summary(folders: Sequence[Path]) -> str:
+    """The rows of the main job, of the first set that has some, and their machine."""
+    for folder in folders:
+        if results := [result for result in read(folder) if "publish_rate" in result]:
+            return table(results)
+    return ""
 
 
-def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, main_only: bool = False) -> str:
-    """All results of a folder, with links relative to the folder `seen_from`.
-
-    With names of workloads, only theirs; or only what belongs to no workload, and systems side by side.
-    """
-    runs = [] if main_only else read_workloads(folder, workloads)
+def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> str:
+    """All results of a set, or only these workloads', with links relative to the folder `seen_from`."""
+    runs = read_workloads(folder, workloads)
     others = [] if workloads else read(folder)
-    parts = []
-    if others:
-        parts.append(table(others))
-    compared = read_workloads(folder, [COMPARISON]) if main_only else []
-    if compared:
-        parts.append(f"{compared[0].result['description']}\n\n{side_by_side(compared)}")
-        parts.append(machine(compared))
+    parts = [table(others)] if others else []
     if runs:
-        parts.append(tables(runs, lambda run: os.path.relpath(run, seen_from)))
-        parts.append(machine(runs))
+        parts += [tables(runs, lambda run: os.path.relpath(run, seen_from)), machine(runs)]
+    return "\n\n".join(parts)
+
+
+def overview(folders: Sequence[Path]) -> str:
+    """The rows of the main job and the systems side by side, each of the first set that has it."""
+    parts = []
+    if main := summary(folders):
+        parts.append(main)
+    for folder in folders:
+        if limits := [result for result in read(folder) if "parts" in result]:
+            parts.append(table(limits))
+            break
+    if compared := next(filter(None, (read_workloads(folder, [COMPARISON]) for folder in folders)), []):
+        parts += [str(compared[0].result["description"]), side_by_side(compared), machine(compared)]
     return "\n\n".join(parts)
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """A row for each run, then the result of the limits benchmark, then the machine."""
-    runs = [result for result in results if "publish_rate" in result]
+    """A row for each command of the main job, then the result of the limits benchmark, then the machine."""
+    commands: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        if "publish_rate" in result:
+            commands.setdefault(result["command"], []).append(result)
     limits = [
         result for result in results if any(part["name"] == "append" for part in result.get("parts", []))
     ]
-    lines = [
-        "| command | published and consumed | publish p50 / p99 | publish to handler p50 / p99 |",
-        "|---|---:|---:|---:|",
-        *(_row(result) for result in runs),
-        "",
-        *(_ratios(result) for result in limits),
-        _machine(results),
-    ]
-    return "\n".join(lines)
+    lines = []
+    if commands:
+        lines += [
+            "| command | runs | published and consumed | publish p50 / p99 | publish to handler p50 / p99 |",
+            "|---|---:|---:|---:|---:|",
+            *(_row(command, runs) for command, runs in sorted(commands.items(), key=_offered)),
+            "",
+        ]
+        if any(len(runs) > 1 for runs in commands.values()):
+            lines += [ROUNDS, ""]
+    return "\n".join([*lines, *(_limits(result) for result in limits), _machine(results)])
 
 
-def _row(result: dict[str, Any]) -> str:
-    if not result["passed"]:
-        raise ValueError(f"{result['command']} did not pass")
-    command = result["command"].replace(" bash scripts/run_local_benchmark.bash", "")
+def _offered(command: tuple[str, list[dict[str, Any]]]) -> tuple[bool, int]:
+    """Rates come before full speed, and the most shards first."""
+    result = command[1][0]
+    return (not result.get("rate_asked"), -result.get("shards", 1))
+
+
+def _row(command: str, runs: Sequence[dict[str, Any]]) -> str:
+    if not all(run["passed"] for run in runs):
+        raise ValueError(f"{command} did not pass")
+    variables = command.replace("bash scripts/run_local_benchmark.bash", "").strip()
     return (
-        f"| `{command}` | {result['consume_rate']:,.0f}/s"
-        f" | {_latency(result['publish_latency_ms'])} | {_latency(result['end_to_end_latency_ms'])} |"
+        f"| {f'`{variables}`' if variables else 'default'} | {len(runs)}"
+        f" | {of_rounds([run['consume_rate'] for run in runs], ',.0f')}/s"
+        f" | {_latency([run['publish_latency_ms'] for run in runs])}"
+        f" | {_latency([run['end_to_end_latency_ms'] for run in runs])} |"
     )
 
 
-def _latency(percentiles: dict[str, float]) -> str:
-    return f"{percentiles['p50']:,.1f} / {percentiles['p99']:,.1f} ms"
+def _latency(percentiles: Sequence[dict[str, float]]) -> str:
+    parts = (of_rounds([one[part] for one in percentiles], ",.1f") for part in ("p50", "p99"))
+    return f"{' / '.join(parts)} ms"
 
 
-def _ratios(result: dict[str, Any]) -> str:
+def _limits(result: dict[str, Any]) -> str:
+    """The library next to what the machine and PostgreSQL reached in the same run."""
     part = next(part for part in result["parts"] if part["name"] == "append")
-    rows = {row["name"]: row["figures"] for table in part["tables"] for row in table["rows"]}
-    copies = {name: row for name, row in rows.items() if name.startswith("COPY ")}
-    rates = " and ".join(
-        f"{copy['events_per_second']['value']:,.0f} rows/s ({name.removeprefix('COPY BINARY, ')})"
-        for name, copy in copies.items()
-    )
-    shares = {
-        name: " and ".join(format(row[f"vs {copy}"]["value"], ".0%") for copy in copies)
-        for name, row in rows.items()
-        if all(f"vs {copy}" in row for copy in copies)
-    }
-    ratios = ", ".join(f"{name} {share}" for name, share in shares.items())
-    return (
-        f"Of a plain binary COPY into the same tables, {rates}, committed every"
-        f" {rows['copy_events_per_commit']['value']['value']:,.0f} rows in the same run"
-        f" (`{result['command']}`, without a consumer), the library, which appends over two, reaches:"
-        f" {ratios}.\n"
+    figures = {row["name"]: row["figures"] for table in part["tables"] for row in table["rows"]}
+    rates = {name: row for name, row in figures.items() if "events_per_second" in row}
+    copies = [name for name in rates if name.startswith("COPY ")]
+    rows = [
+        {
+            "what": name,
+            "events/s": figure_text(row["events_per_second"], ",.0f"),
+            **{
+                f"of {copy.replace(' BINARY', '')}": figure_text(row[f"vs {copy}"], ".2f")
+                for copy in copies
+                if f"vs {copy}" in row
+            },
+        }
+        for name, row in rates.items()
+    ]
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    commit = f"{figures['copy_events_per_commit']['value']['value']:,.0f}"
+    return "\n".join(
+        [
+            f"`{result['command']}`: {part['title']}. COPY commits every {commit} rows.",
+            "",
+            *markdown_table(columns, rows),
+            "",
+        ]
     )
 
 
@@ -151,27 +183,42 @@ def main(arguments: Sequence[str]) -> int:
         description=__doc__,
         epilog="""Examples:
   python3 scripts/results_table.py results/2026-11-22
-  python3 scripts/results_table.py results/2026-11-22 --readme results/README.md
-  python3 scripts/results_table.py results/2026-11-22 --summary --readme README.md
-  python3 scripts/results_table.py results/2026-11-22 --main-only --readme docs/benchmarks.md
+  python3 scripts/results_table.py results/2026-11-22 --readme results/2026-11-22/README.md
+  python3 scripts/results_table.py results/20* --summary --readme README.md
+  python3 scripts/results_table.py results/20* --overview --readme docs/benchmarks.md
+  python3 scripts/results_table.py results/20* --costs --readme docs/performance.md
   python3 scripts/results_table.py results/2026-11-22 --workload compare --workload fan-out""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", type=Path, help="a set of kept results: folders with a result.json each")
+    parser.add_argument(
+        "folder", type=Path, nargs="+", help="a set of kept results: folders with a result.json each"
+    )
     parser.add_argument("--workload", action="append", default=[], help="only this workload; may be repeated")
     parser.add_argument(
-        "--main-only", action="store_true", help="no workloads except the comparison of systems"
+        "--overview",
+        action="store_true",
+        help="only the rows of the main job and the comparison of systems, each of the first set that has it",
     )
-    parser.add_argument("--summary", action="store_true", help="only the rows of the main runs")
+    parser.add_argument("--costs", action="store_true", help="only what an event costs, from the limits")
+    parser.add_argument(
+        "--summary", action="store_true", help="only the rows of the main job, of the first set that has them"
+    )
     parser.add_argument("--readme", type=Path, help="file to write the tables to, between its markers")
     parsed = parser.parse_args(arguments)
+    newest_first = sorted(parsed.folder, reverse=True)
     seen_from = parsed.readme.parent if parsed.readme else Path()
-    if parsed.summary:
-        text = summary(parsed.folder)
+    if parsed.overview:
+        text = overview(newest_first)
+    elif parsed.summary:
+        text = summary(newest_first)
+    elif parsed.costs:
+        text = costs([result for folder in newest_first for result in read(folder)])
+    elif len(parsed.folder) > 1:
+        parser.error("several sets need --overview, --summary or --costs")
     else:
-        text = markdown(parsed.folder, seen_from, parsed.workload, main_only=parsed.main_only)
+        text = markdown(parsed.folder[0], seen_from, parsed.workload)
     if not text:
-        parser.error(f"there is no such result.json in {parsed.folder}")
+        parser.error(f"there is no such result.json in {', '.join(map(str, parsed.folder))}")
     if parsed.readme:
         parsed.readme.write_text(replace(parsed.readme.read_text(), text))
     else:

@@ -10,9 +10,11 @@ from typing import Any
 
 from benchmark.intervals import interval, ratios
 
-TEXTS = ("run", "settings", "phase", "system", "promises", "is acknowledged when", "passed")
+TEXTS = ("what", "run", "settings", "phase", "system", "promises", "is acknowledged when", "passed")
 # Omitted from a table if no run has them.
 OPTIONAL = ("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores")
+
+ROUNDS = "Of several runs, in turns with the others: the median with its bootstrap 95 % interval."
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,10 @@ def _side_by_side(runs: Sequence[Run]) -> str:
     for run in runs:
         rounds.setdefault(run.name, []).append(run)
     rows = [_compared(name, of_name) for name, of_name in rounds.items()]
-    parts = ["\n".join(_table(list(dict.fromkeys(column for row in rows for column in row)), rows))]
+    parts = ["\n".join(markdown_table(list(dict.fromkeys(column for row in rows for column in row)), rows))]
     ratios_to_limits = [row for name, of_name in rounds.items() if (row := _of_limits(name, of_name, runs))]
     if ratios_to_limits:
-        parts += [_limits(runs), "\n".join(_table(list(ratios_to_limits[0]), ratios_to_limits))]
+        parts += [_limits(runs), "\n".join(markdown_table(list(ratios_to_limits[0]), ratios_to_limits))]
     return "\n\n".join(parts)
 
 
@@ -80,13 +82,13 @@ def _compared(name: str, runs: Sequence[Run]) -> dict[str, str]:
         if asked.get("rate"):
             latencies = [phase["end_to_end_latency_ms"] for phase in phases]
             row[f"publish to handler at {asked['rate']:,.0f}/s, p50 / p99"] = (
-                " / ".join(_of_rounds([one[part] for one in latencies], ",.1f") for part in ("p50", "p99"))
+                " / ".join(of_rounds([one[part] for one in latencies], ",.1f") for part in ("p50", "p99"))
                 + " ms"
                 if all(latencies)
                 else ""
             )
         else:
-            row[str(asked["name"])] = _of_rounds([phase["publish_rate"] for phase in phases], ",.0f") + "/s"
+            row[str(asked["name"])] = of_rounds([phase["publish_rate"] for phase in phases], ",.0f") + "/s"
     passed = {_passed(run) for run in runs}
     return {
         **row,
@@ -95,7 +97,7 @@ def _compared(name: str, runs: Sequence[Run]) -> dict[str, str]:
     }
 
 
-def _of_rounds(values: Sequence[float], form: str) -> str:
+def of_rounds(values: Sequence[float], form: str) -> str:
     """The median, with its 95 % interval if there are several values."""
     if len(values) == 1:
         return format(values[0], form)
@@ -141,7 +143,7 @@ def _of_limits(name: str, runs: Sequence[Run], sitting: Sequence[Run]) -> dict[s
         )
         fsyncs = [run.plain["limits"]["fsyncs_per_second"] for run in runs]
         row[f"{phase}: events per flush of the disk"] = _ratio(fsyncs, rates, ",.1f")
-        row[f"{phase}: of a COPY"] = _of_rounds([rate / copy for rate in rates], ".2f") if copy else ""
+        row[f"{phase}: of a COPY"] = of_rounds([rate / copy for rate in rates], ".2f") if copy else ""
     return row
 
 
@@ -177,7 +179,7 @@ def _limits(runs: Sequence[Run]) -> str:
     return f"The machine itself, measured after each of these runs, medians: {'; '.join(parts)}."
 
 
-def _table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
+def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
     """Lines of Markdown; columns without text are right-aligned."""
     return [
         f"| {' | '.join(columns)} |",
@@ -229,7 +231,7 @@ def _section(workload: str, runs: Sequence[Run], link: Callable[[Path], str]) ->
         f"### {workload}",
         *([description] if description else []),
         "",
-        *_table(columns, rows),
+        *markdown_table(columns, rows),
         *_stress(runs),
     ]
     return "\n".join(lines)

@@ -1,15 +1,19 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import results_table
-from results_table import ROOT, markdown, replace, summary, table
+from cost_tables import costs
+from results_table import ROOT, markdown, overview, read, replace, summary, table
 from tests import example_results as example
+from workload_tables import ROUNDS
 
 
-def newest_set() -> Path:
-    return sorted(folder for folder in (ROOT / "results").glob("20*") if folder.is_dir())[-1]
+def sets() -> list[Path]:
+    """The kept sets, newest first."""
+    return sorted((folder for folder in (ROOT / "results").glob("20*") if folder.is_dir()), reverse=True)
 
 
 def run(**changes: object) -> dict[str, Any]:
@@ -35,9 +39,38 @@ def run(**changes: object) -> dict[str, Any]:
 def test_table_has_a_row_for_each_run_and_the_machine() -> None:
     lines = table([run()]).splitlines()
 
-    assert lines[2] == "| `SHARDS=1` | 12,346/s | 0.5 / 1,234.6 ms | 0.5 / 1,234.6 ms |"
+    assert lines[2] == "| `SHARDS=1` | 1 | 12,346/s | 0.5 / 1,234.6 ms | 0.5 / 1,234.6 ms |"
     assert "`fsync=on`, `synchronous_commit=on`" in lines[-1]
     assert lines[-1].endswith("commit 01234567.")
+
+
+def test_table_several_runs_of_a_command_are_a_median_with_its_interval() -> None:
+    rates = (5000, 3000, 4000, 1000, 2000)
+    text = table(
+        [
+            run(),
+            *(
+                run(command="bash scripts/run_local_benchmark.bash", consume_rate=rate, rate_asked=1)
+                for rate in rates
+            ),
+        ]
+    )
+
+    lines = text.splitlines()
+    assert lines[2].startswith(
+        "| default | 5 | 3,000 (1,000–5,000)/s | 0.5 (0.5–0.5) / 1,234.6 (1,234.6–1,234.6) ms"
+    )
+    assert lines[3].startswith("| `SHARDS=1` | 1 | 12,346/s |")
+    assert ROUNDS in lines
+
+
+def test_main_rounds_of_the_main_workload_are_rows_of_the_table(tmp_path: Path) -> None:
+    for number in (1, 2):
+        folder = tmp_path / f"main/round-{number}/slow"
+        folder.mkdir(parents=True)
+        (folder / "result.json").write_text(json.dumps(run(workload="main", kind="publish")))
+
+    assert "| `SHARDS=1` | 2 | 12,346 (12,346–12,346)/s |" in markdown(tmp_path, tmp_path)
 
 
 def test_table_different_machines_shows_all() -> None:
@@ -74,17 +107,19 @@ def test_main_writes_the_table_into_the_file(tmp_path: Path) -> None:
     assert "12,346/s" in readme.read_text()
 
 
-def test_readme_shows_the_main_rows_of_the_newest_kept_results() -> None:
-    readme = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize(
+    ("page", "tables"),
+    [
+        ("README.md", lambda: summary(sets())),
+        ("docs/benchmarks.md", lambda: overview(sets())),
+        ("docs/performance.md", lambda: costs([result for one in sets() for result in read(one)])),
+        *((f"results/{one.name}/README.md", lambda one=one: markdown(one, one)) for one in sets()),
+    ],
+)
+def test_pages_show_kept_results(page: str, tables: Callable[[], str]) -> None:
+    text = (ROOT / page).read_text()
 
-    assert replace(readme, summary(newest_set())) == readme
-
-
-@pytest.mark.parametrize(("file", "main_only"), [("docs/benchmarks.md", True), ("results/README.md", False)])
-def test_pages_show_the_newest_kept_results(file: str, main_only: bool) -> None:
-    readme = (ROOT / file).read_text()
-
-    assert replace(readme, markdown(newest_set(), (ROOT / file).parent, main_only=main_only)) == readme
+    assert replace(text, tables()) == text
 
 
 def test_workloads_have_a_table_each_with_links_to_their_runs(tmp_path: Path) -> None:
@@ -96,15 +131,15 @@ def test_workloads_have_a_table_each_with_links_to_their_runs(tmp_path: Path) ->
         tmp_path / "set",
         {
             "fan-out/1-consumer": {**consumer, "passed": False, "resources": {"columns": columns}},
-            "main/slow": example.publish_result(1000) | {"workload": "main"},
+            "rate/slow": example.publish_result(1000) | {"workload": "rate"},
         },
     )
 
     lines = markdown(tmp_path / "set", tmp_path).splitlines()
 
     # Results of the main job have no start time.
-    assert lines[0] == "### main"
-    assert lines[4].startswith("| [slow](set/main/slow) | 1,000/s | 1,000/s |")
+    assert lines[0] == "### rate"
+    assert lines[4].startswith("| [slow](set/rate/slow) | 1,000/s | 1,000/s |")
     assert lines[4].endswith("| 0 / 0 / 0 | yes |")
     assert lines[6:8] == ["### fan-out", "1, 5 and 10 consumers of one stream."]
     assert lines[11] == (
@@ -125,7 +160,7 @@ def test_workloads_stress_has_a_table_of_its_own(tmp_path: Path) -> None:
 
     assert "| a | 97% | 80% | runner 790 / 801 MB | 2 s |" in text
     assert "| [b](b) | p99 of publish 15 ms | 50,000/s | 4 | yes |" in text
-    assert markdown(tmp_path, tmp_path, main_only=True) == ""
+    assert overview([tmp_path]) == ""
 
 
 def test_workloads_only_the_named_ones(tmp_path: Path) -> None:
@@ -139,7 +174,7 @@ def test_workloads_only_the_named_ones(tmp_path: Path) -> None:
     assert "| [b](b) | 3 | 0 |" in markdown(tmp_path, tmp_path, ["blast"])
 
 
-def test_main_only_has_the_comparison_of_systems(tmp_path: Path) -> None:
+def test_overview_has_the_comparison_of_systems(tmp_path: Path) -> None:
     phases: example.Phases = (
         ("warm-up", False, 0, 20_000, 5),
         ("single", True, 0, 20_000, 5),
@@ -149,7 +184,7 @@ def test_main_only_has_the_comparison_of_systems(tmp_path: Path) -> None:
     runs = {"a": example.phases_result("a", "compare", phases), "b": {**slow, "passed": False}}
     example.write(tmp_path, {**runs, "c": example.phases_result()})
 
-    lines = markdown(tmp_path, tmp_path, main_only=True).splitlines()
+    lines = overview([tmp_path]).splitlines()
 
     assert lines[2] == (
         "| run | settings | is acknowledged when | single | publish to handler at 1,000/s, p50 / p99 | runs |"
@@ -179,7 +214,7 @@ def write_rounds(folder: Path, *results: dict[str, Any]) -> None:
 def test_rounds_are_a_median_with_its_interval(tmp_path: Path) -> None:
     write_rounds(tmp_path, *(compared(rate) for rate in (100, 300, 200, 500, 400)))
 
-    row = markdown(tmp_path, tmp_path, main_only=True).splitlines()[4]
+    row = overview([tmp_path]).splitlines()[4]
 
     assert row.startswith("| a | `lanes=2` | flushed to disk (fsync) | 300 (100–500)/s | ")
     assert row.endswith(" | 5 | yes |")
@@ -190,7 +225,7 @@ def test_machines_never_share_a_table(tmp_path: Path) -> None:
     other["machine"] = {**other["machine"], "os": "another kernel"}
     write_rounds(tmp_path, one, other)
 
-    lines = markdown(tmp_path, tmp_path, main_only=True).splitlines()
+    lines = overview([tmp_path]).splitlines()
 
     assert [line.split(" | ")[3] for line in lines if line.startswith("| a ")] == ["100/s", "200/s"]
     assert sum(line.startswith("| run ") for line in lines) == 2
@@ -209,7 +244,7 @@ def test_plain_programs_and_limits_stand_beside(tmp_path: Path) -> None:
         }
         (tmp_path / f"round-{number}/a/plain.json").write_text(json.dumps(plain))
 
-    text = markdown(tmp_path, tmp_path, main_only=True)
+    text = overview([tmp_path])
 
     assert "400 flushes of 8 KiB/s; 16 µs for a loopback round trip; 4,000 rows/s by binary COPY" in text
     row = next(line for line in text.splitlines() if line.startswith("| a | 0.80"))
