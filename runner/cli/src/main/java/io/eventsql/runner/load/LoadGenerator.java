@@ -19,7 +19,7 @@ public interface LoadGenerator {
 
     /** Waits until all sent events are answered. Reports those unanswered after a timeout as failed. */
     default void awaitAnswers(LoadListener listener, long sentEvents) {
-        Answers.await(context().clock(), context().stop(), listener, sentEvents);
+        UnansweredCalls.await(context().clock(), context().stop(), listener, sentEvents);
     }
 
     /** Returns the context that it shares with other loads. */

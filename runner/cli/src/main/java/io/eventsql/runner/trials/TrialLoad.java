@@ -2,11 +2,11 @@ package io.eventsql.runner.trials;
 
 import io.eventsql.Event;
 import io.eventsql.runner.driver.PublishTarget;
-import io.eventsql.runner.load.Answers;
 import io.eventsql.runner.load.LoadCall;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.LoadStream;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.load.UnansweredCalls;
 import java.util.Iterator;
 import java.util.List;
 
@@ -40,7 +40,7 @@ record TrialLoad(LoadClock clock, StopSignal stop) {
             sent += events.size();
         }
         boolean complete = !calls.hasNext();
-        Answers.await(clock, stop, stats, sent);
+        UnansweredCalls.await(clock, stop, stats, sent);
         TrialStats.Totals totals = stats.totals();
         return new TrialOutcome(Math.max(0, totals.lastNanos() - start), totals, complete);
     }

@@ -1,7 +1,7 @@
 package io.eventsql.runner.load;
 
 /** Waits for the answers of calls that did not wait for them. */
-public final class Answers {
+public final class UnansweredCalls {
     /** Longer than the publish timeout of any target, so that no later answer can be expected. */
     static final long TIMEOUT_NANOS = 60_000_000_000L;
     /** The timeout after Ctrl-C. */
@@ -9,7 +9,7 @@ public final class Answers {
 
     private static final long POLL_NANOS = 1_000_000;
 
-    private Answers() {}
+    private UnansweredCalls() {}
 
     /** Waits until all sent events are answered. Reports those unanswered after a timeout as failed. */
     public static void await(LoadClock clock, StopSignal stop, LoadListener listener, long sentEvents) {
