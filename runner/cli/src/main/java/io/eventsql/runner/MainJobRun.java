@@ -219,7 +219,7 @@ final class MainJobRun {
 
     private PhaseMeasurement send(PhaseSpec phase, LoadPhase time, Progress shown) {
         return context.session
-                .run(phase, settings.load().eventsPerSecond(), time, shown)
+                .sendAndAwait(phase, settings.load().eventsPerSecond(), time, shown)
                 .measurement();
     }
 

@@ -135,7 +135,7 @@ public final class LoadSession implements AutoCloseable {
         Progress progress = context.progress.start(phase.name(), eventsPerSecond * phase.seconds());
         PhaseLoad load = new PhaseLoad(phase, eventsPerSecond, time, series);
         LoadGenerator generator = createGenerator(phase, eventsPerSecond);
-        run(load, time, progress, () -> load.recordSent(generator.send(time, load), context.clock.nanos()));
+        monitor(load, time, progress, () -> load.recordSent(generator.send(time, load), context.clock.nanos()));
         sentPhases.add(new SentPhase(load, generator));
         return load;
     }
@@ -146,14 +146,14 @@ public final class LoadSession implements AutoCloseable {
      * @param eventsPerSecond the rate of an open loop; 0 for a phase with callers
      * @param progress displays its progress
      */
-    public PhaseLoad run(PhaseSpec phase, long eventsPerSecond, LoadPhase time, Progress progress) {
+    public PhaseLoad sendAndAwait(PhaseSpec phase, long eventsPerSecond, LoadPhase time, Progress progress) {
         PhaseLoad load = new PhaseLoad(phase, eventsPerSecond, time, series);
         LoadGenerator generator = createGenerator(phase, eventsPerSecond);
-        run(load, time, progress, () -> load.recordSent(generator.run(time, load), context.clock.nanos()));
+        monitor(load, time, progress, () -> load.recordSent(generator.run(time, load), context.clock.nanos()));
         return load;
     }
 
-    private void run(PhaseLoad load, LoadPhase time, Progress progress, Runnable calls) {
+    private void monitor(PhaseLoad load, LoadPhase time, Progress progress, Runnable calls) {
         if (load.spec().measured()) {
             series.start(load.startNanos());
             streams.forEach(stream -> stream.startPhase(load));
