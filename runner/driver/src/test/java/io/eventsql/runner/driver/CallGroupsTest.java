@@ -75,7 +75,10 @@ class CallGroupsTest {
         try (CallGroups groups = new CallGroups(1, 100, events -> writers.add(Thread.currentThread()))) {
             groups.target(false).publish(List.of(event(0)));
             groups.target(true).publish(List.of(event(1)));
-            groups.target(false).publishAsync(List.of(event(2))).toCompletableFuture().join();
+            groups.target(false)
+                    .publishAsync(List.of(event(2)))
+                    .toCompletableFuture()
+                    .join();
         }
 
         assertThat(writers).hasSize(3).startsWith(caller);
