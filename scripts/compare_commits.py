@@ -206,11 +206,12 @@ def row(run: str, figure: str, of_a: Sequence[float], of_b: Sequence[float]) -> 
 
 def text(rows: Sequence[Mapping[str, object]]) -> str:
     """The rows as a table."""
-    lines = [f"{'run':<14} {'figure':<14} {'A':>10} {'B':>10}  B / A (95 % interval)"]
+    lines = [f"{'run':<14} {'figure':<14} {'rounds':>6} {'A':>10} {'B':>10}  B / A (95 % interval)"]
     for one in rows:
-        medians = [median(values) for values in (one["a"], one["b"]) if isinstance(values, list)]
+        sides = [values for values in (one["a"], one["b"]) if isinstance(values, list)]
+        medians = [median(values) for values in sides]
         lines.append(
-            f"{one['run']:<14} {one['figure']:<14}"
+            f"{one['run']:<14} {one['figure']:<14} {len(sides[0]):>6}"
             f" {number_text(medians[0]):>10} {number_text(medians[1]):>10}"
             f"  {one['ratio']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
         )

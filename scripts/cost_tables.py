@@ -43,7 +43,7 @@ def _costs(part: Mapping[str, Any]) -> str:
         }
         for name, figure, column, form in ROWS
     ]
-    return "\n".join(markdown_table(["what", *loads], rows))
+    return markdown_table(rows)
 
 
 def _figures(table: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from cost_tables import costs, figure_text
+from held_snapshots import held_snapshots
 from reports.order import natural_order
-from workload_tables import ROUNDS, Run, machine, markdown_table, of_rounds, side_by_side, tables
+from side_by_side import side_by_side
+from workload_tables import Run, hardware, machine, markdown_table, of_rounds, repetitions, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- results: written by scripts/results_table.py -->"
@@ -52,11 +54,11 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
     return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
 
 
-def summary(folders: Sequence[Path]) -> str:
-    """The rows of the main job, of the first set that has some, and their machine."""
+def summary(folders: Sequence[Path], omitted: str = "publish p50 / p99") -> str:
+    """The rows of the main job, of the first set that has some, and their machine; without a column."""
     for folder in folders:
         if results := [result for result in read(folder) if "publish_rate" in result]:
-            return table(results)
+            return table(results, omitted)
     return ""
 
 
@@ -66,15 +68,16 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> st
     others = [] if workloads else read(folder)
     parts = [table(others)] if others else []
     if runs:
-        parts += [tables(runs, lambda run: os.path.relpath(run, seen_from)), machine(runs)]
+        parts.append(tables(runs, lambda run: os.path.relpath(run, seen_from)))
+        parts += filter(None, [held_snapshots(runs), machine(runs)])
     return "\n\n".join(parts)
 
 
 def overview(folders: Sequence[Path]) -> str:
     """The rows of the main job and the systems side by side, each of the first set that has it."""
     parts = []
-    if main := summary(folders):
-        parts.append(main)
+    if main_job := summary(folders, omitted=""):
+        parts.append(main_job)
     for folder in folders:
         if limits := [result for result in read(folder) if "parts" in result]:
             parts.append(table(limits))
@@ -84,26 +87,27 @@ def overview(folders: Sequence[Path]) -> str:
     return "\n\n".join(parts)
 
 
-def table(results: Sequence[dict[str, Any]]) -> str:
-    """A row for each command of the main job, then the result of the limits benchmark, then the machine."""
+def table(results: Sequence[dict[str, Any]], omitted: str = "") -> str:
+    """For each machine: a row for each command of the main job, then the limits, then the machine."""
+    machines: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        machines.setdefault(hardware(result), []).append(result)
+    return "\n\n".join(_of_machine(of_machine, omitted) for of_machine in machines.values())
+
+
+def _of_machine(results: Sequence[dict[str, Any]], omitted: str) -> str:
     commands: dict[str, list[dict[str, Any]]] = {}
     for result in results:
         if "publish_rate" in result:
             commands.setdefault(result["command"], []).append(result)
+    rows = [_row(command, runs) for command, runs in sorted(commands.items(), key=_offered)]
+    for row in rows:
+        row.pop(omitted, None)
     limits = [
         result for result in results if any(part["name"] == "append" for part in result.get("parts", []))
     ]
-    lines = []
-    if commands:
-        lines += [
-            "| command | runs | published and consumed | publish p50 / p99 | publish to handler p50 / p99 |",
-            "|---|---:|---:|---:|---:|",
-            *(_row(command, runs) for command, runs in sorted(commands.items(), key=_offered)),
-            "",
-        ]
-        if any(len(runs) > 1 for runs in commands.values()):
-            lines += [ROUNDS, ""]
-    return "\n".join([*lines, *(_limits(result) for result in limits), _machine(results)])
+    parts = [markdown_table(rows)] if rows else []
+    return "\n\n".join([*parts, *(_limits(result) for result in limits), _machine(results)])
 
 
 def _offered(command: tuple[str, list[dict[str, Any]]]) -> tuple[bool, int]:
@@ -112,16 +116,17 @@ def _offered(command: tuple[str, list[dict[str, Any]]]) -> tuple[bool, int]:
     return (not result.get("rate_asked"), -result.get("shards", 1))
 
 
-def _row(command: str, runs: Sequence[dict[str, Any]]) -> str:
+def _row(command: str, runs: Sequence[dict[str, Any]]) -> dict[str, str]:
     if not all(run["passed"] for run in runs):
         raise ValueError(f"{command} did not pass")
     variables = command.replace("bash scripts/run_local_benchmark.bash", "").strip()
-    return (
-        f"| {f'`{variables}`' if variables else 'default'} | {len(runs)}"
-        f" | {of_rounds([run['consume_rate'] for run in runs], ',.0f')}/s"
-        f" | {_latency([run['publish_latency_ms'] for run in runs])}"
-        f" | {_latency([run['end_to_end_latency_ms'] for run in runs])} |"
-    )
+    return {
+        "command": f"`{variables}`" if variables else "default",
+        "published and consumed": f"{of_rounds([run['consume_rate'] for run in runs], ',.0f')}/s",
+        "publish p50 / p99": _latency([run["publish_latency_ms"] for run in runs]),
+        "publish to handler p50 / p99": _latency([run["end_to_end_latency_ms"] for run in runs]),
+        "runs": repetitions(len(runs)),
+    }
 
 
 def _latency(percentiles: Sequence[dict[str, float]]) -> str:
@@ -147,16 +152,9 @@ def _limits(result: dict[str, Any]) -> str:
         }
         for name, row in rates.items()
     ]
-    columns = list(dict.fromkeys(column for row in rows for column in row))
     commit = f"{figures['copy_events_per_commit']['value']['value']:,.0f}"
-    return "\n".join(
-        [
-            f"`{result['command']}`: {part['title']}. COPY commits every {commit} rows.",
-            "",
-            *markdown_table(columns, rows),
-            "",
-        ]
-    )
+    text = f"`{result['command']}`: {part['title']}. COPY commits every {commit} rows."
+    return f"{text}\n\n{markdown_table(rows)}"
 
 
 def _machine(results: Sequence[dict[str, Any]]) -> str:

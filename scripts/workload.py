@@ -293,6 +293,7 @@ Examples:
   bash scripts/run_workload.bash stress --only publishing --set phases.2.seconds=30
   bash scripts/run_workload.bash rate fan-out streams --results results/2026-11-22
   bash scripts/run_workload.bash compare --rounds 5 --plain
+  bash scripts/run_workload.bash hold-still --set schedule_factor=0.2
 
 Results: DIR/<workload>/<run>/, or DIR/<workload>/round-<n>/<run>/ with --rounds: result.json,
   report.txt, report.html, plots and logs.

@@ -1,4 +1,4 @@
-"""Results of workloads as Markdown: a table per workload, with a row per run and measured phase."""
+"""Results of workloads as Markdown: per workload and machine a table, with a row per run and phase."""
 
 import json
 import re
@@ -8,13 +8,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmark.intervals import interval, ratios
+from benchmark.intervals import interval
 
-TEXTS = ("what", "run", "settings", "phase", "system", "promises", "is acknowledged when", "passed")
+TEXTS = (
+    "what",
+    "command",
+    "run",
+    "settings",
+    "phase",
+    "system",
+    "promises",
+    "is acknowledged when",
+    "passed",
+)
 # Omitted from a table if no run has them.
-OPTIONAL = ("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores")
-
-ROUNDS = "Of several runs, in turns with the others: the median with its bootstrap 95 % interval."
+OPTIONAL = (
+    *("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores"),
+    *("p50 to handler in loopback round trips", "of a COPY"),
+)
 
 
 @dataclass(frozen=True)
@@ -47,54 +58,37 @@ def tables(runs: Sequence[Run], link: Callable[[Path], str]) -> str:
     return "\n\n".join(_section(name, of_workload, link) for name, of_workload in workloads.items())
 
 
-def side_by_side(runs: Sequence[Run]) -> str:
-    """A table for each machine: what each system reached, also in relation to the machine's limits."""
+def by_machine(runs: Sequence[Run]) -> list[list[Run]]:
+    """Rows of different machines never share a table."""
     machines: dict[str, list[Run]] = {}
     for run in runs:
-        machines.setdefault(_hardware(run.result), []).append(run)
-    return "\n\n".join(_side_by_side(of_machine) for of_machine in machines.values())
+        machines.setdefault(hardware(run.result), []).append(run)
+    return list(machines.values())
 
 
-def _side_by_side(runs: Sequence[Run]) -> str:
+def by_name(runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The rounds of each run."""
     rounds: dict[str, list[Run]] = {}
     for run in runs:
         rounds.setdefault(run.name, []).append(run)
-    rows = [_compared(name, of_name) for name, of_name in rounds.items()]
-    parts = ["\n".join(markdown_table(list(dict.fromkeys(column for row in rows for column in row)), rows))]
-    ratios_to_limits = [row for name, of_name in rounds.items() if (row := _of_limits(name, of_name, runs))]
-    if ratios_to_limits:
-        parts += [_limits(runs), "\n".join(markdown_table(list(ratios_to_limits[0]), ratios_to_limits))]
-    return "\n\n".join(parts)
+    return rounds
 
 
-def _compared(name: str, runs: Sequence[Run]) -> dict[str, str]:
-    """Guarantees, settings, rates and latencies of a system; medians if it was measured several times."""
-    settings = runs[0].result["settings"]
+def repetitions(count: int) -> str:
+    return "one run" if count == 1 else str(count)
+
+
+def options(run: Run) -> str:
+    """What differs from the defaults of a system and its server."""
+    settings = run.result["settings"]
     server_options = settings.get("environment", {}).get("server_options", {})
-    options = {**server_options, **settings.get("driver_options", {})}
-    row = {
-        "run": name,
-        "settings": ", ".join(f"`{option}={value}`" for option, value in options.items()) or "defaults",
-        "is acknowledged when": str(runs[0].result["driver"]["durability"]),
-    }
-    for asked in _measured(runs[0]):
-        phases = [_phase(run, asked["name"]) for run in runs]
-        if asked.get("rate"):
-            latencies = [phase["end_to_end_latency_ms"] for phase in phases]
-            row[f"publish to handler at {asked['rate']:,.0f}/s, p50 / p99"] = (
-                " / ".join(of_rounds([one[part] for one in latencies], ",.1f") for part in ("p50", "p99"))
-                + " ms"
-                if all(latencies)
-                else ""
-            )
-        else:
-            row[str(asked["name"])] = of_rounds([phase["publish_rate"] for phase in phases], ",.0f") + "/s"
+    chosen = {**server_options, **settings.get("driver_options", {})}
+    return ", ".join(f"`{option}={value}`" for option, value in chosen.items()) or "defaults"
+
+
+def all_passed(runs: Sequence[Run]) -> str:
     passed = {_passed(run) for run in runs}
-    return {
-        **row,
-        "runs": str(len(runs)),
-        "passed": passed.pop() if len(passed) == 1 else "**not all**",
-    }
+    return passed.pop() if len(passed) == 1 else "**not all**"
 
 
 def of_rounds(values: Sequence[float], form: str) -> str:
@@ -105,87 +99,32 @@ def of_rounds(values: Sequence[float], form: str) -> str:
     return f"{found.median:{form}} ({found.low:{form}}–{found.high:{form}})"
 
 
-def _measured(run: Run) -> list[Mapping[str, Any]]:
+def measured(run: Run) -> list[Mapping[str, Any]]:
     """The settings of the measured phases."""
     return [
         asked
         for asked in run.result["settings"]["phases"]
-        if _phase(run, asked["name"]).get("measured", True)
+        if phase_of(run, asked["name"]).get("measured", True)
     ]
 
 
-def _phase(run: Run, name: str) -> Mapping[str, Any]:
+def phase_of(run: Run, name: str) -> Mapping[str, Any]:
     return next(phase for phase in run.result["phases"] if phase["name"] == name)
 
 
-def _of_limits(name: str, runs: Sequence[Run], sitting: Sequence[Run]) -> dict[str, str]:
-    """Ratios to plain programs and to the machine's limits; empty if those were not measured."""
-    if not all(run.plain for run in runs):
-        return {}
-    row = {"run": name}
-    copy = _limit(sitting, "copy_rows_per_second")
-    for asked in _measured(runs[0]):
-        phase = str(asked["name"])
-        if asked.get("rate"):
-            trips = [run.plain["limits"]["loopback_round_trip_micros"] / 1000 for run in runs]
-            latencies = [_phase(run, phase)["end_to_end_latency_ms"] for run in runs]
-            p50s = [one["p50"] for one in latencies if one]
-            row[f"{phase}: p50 in loopback round trips"] = _ratio(trips, p50s, ",.0f") if p50s else ""
-            continue
-        rates = [_phase(run, phase)["publish_rate"] for run in runs]
-        programs = [_program(run, phase) for run in runs]
-        consumed = [_phase(run, phase)["consume_rate"] for run in runs]
-        row[f"{phase}, of its plain program: published"] = (
-            _ratio([one["publish_rate"] for one in programs], rates, ".2f") if all(programs) else ""
-        )
-        row[f"{phase}: consumed"] = (
-            _ratio([one["consume_rate"] for one in programs], consumed, ".2f") if all(programs) else ""
-        )
-        fsyncs = [run.plain["limits"]["fsyncs_per_second"] for run in runs]
-        row[f"{phase}: events per flush of the disk"] = _ratio(fsyncs, rates, ",.1f")
-        row[f"{phase}: of a COPY"] = of_rounds([rate / copy for rate in rates], ".2f") if copy else ""
-    return row
-
-
-def _program(run: Run, phase: str) -> Mapping[str, Any]:
-    return next((one for one in run.plain["programs"] if one["phase"] == phase), {})
-
-
-def _ratio(of_a: Sequence[float], of_b: Sequence[float], form: str) -> str:
-    found = ratios(of_a, of_b)
-    if len(of_a) == 1:
-        return f"{found.median:{form}}"
-    return f"{found.median:{form}} ({found.low:{form}}–{found.high:{form}})"
-
-
-def _limit(runs: Sequence[Run], name: str) -> float | None:
-    """The median of a limit over all runs that have it."""
-    values = [run.plain["limits"].get(name) for run in runs if run.plain]
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
-
-
-def _limits(runs: Sequence[Run]) -> str:
-    """What the machine reached in the same sitting."""
-    parts = [
-        f"{value:,.0f} {unit}"
-        for name, unit in (
-            ("fsyncs_per_second", "flushes of 8 KiB/s"),
-            ("loopback_round_trip_micros", "µs for a loopback round trip"),
-            ("copy_rows_per_second", "rows/s by binary COPY over one connection"),
-        )
-        if (value := _limit(runs, name)) is not None
+def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Columns without text are right-aligned, and optional ones that no row has are omitted."""
+    columns = [
+        column
+        for column in dict.fromkeys(column for row in rows for column in row)
+        if column not in OPTIONAL or any(row.get(column) for row in rows)
     ]
-    return f"The machine itself, measured after each of these runs, medians: {'; '.join(parts)}."
-
-
-def markdown_table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Lines of Markdown; columns without text are right-aligned."""
-    return [
+    lines = [
         f"| {' | '.join(columns)} |",
         f"|{'|'.join('---' if column in TEXTS else '---:' for column in columns)}|",
         *(f"| {' | '.join(row.get(column) or '' for column in columns)} |" for row in rows),
     ]
+    return "\n".join(lines)
 
 
 def machine(runs: Sequence[Run]) -> str:
@@ -195,14 +134,14 @@ def machine(runs: Sequence[Run]) -> str:
     return f"{'; '.join(machines)}; commit {commits}."
 
 
-def _hardware(result: Mapping[str, Any]) -> str:
+def hardware(result: Mapping[str, Any]) -> str:
     system = result.get("machine", result)
     return f"{system['cpus']} CPUs, {system['os']}"
 
 
 def _machine(result: Mapping[str, Any]) -> str:
     system = result.get("machine", result)
-    parts = [_hardware(result), f"Java {system['java_version']}"]
+    parts = [hardware(result), f"Java {system['java_version']}"]
     if "databases" in result:
         databases = result["databases"]
     else:
@@ -216,25 +155,25 @@ def _machine(result: Mapping[str, Any]) -> str:
 
 
 def _section(workload: str, runs: Sequence[Run], link: Callable[[Path], str]) -> str:
-    rows = [
-        {"run": f"[{run.name}]({link(run.folder)})", **row, "passed": _passed(run)}
-        for run in runs
-        for row in ROWS.get(run.kind, _phases)(run)
-    ]
-    columns = [
-        column
-        for column in dict.fromkeys(column for row in rows for column in row)
-        if column not in OPTIONAL or any(row.get(column) for row in rows)
-    ]
     description = str(runs[0].result.get("description") or "")
-    lines = [
-        f"### {workload}",
-        *([description] if description else []),
-        "",
-        *markdown_table(columns, rows),
-        *_stress(runs),
-    ]
-    return "\n".join(lines)
+    parts = ["\n".join([f"### {workload}", *([description] if description else [])])]
+    machines = by_machine(runs)
+    for of_machine in machines:
+        if len(machines) > 1:
+            parts.append(f"On {hardware(of_machine[0].result)}:")
+        rows = [
+            {"run": f"[{_round(run)}]({link(run.folder)})", **row, "runs": "one run", "passed": _passed(run)}
+            for run in of_machine
+            for row in ROWS.get(run.kind, _phases)(run)
+        ]
+        parts += [markdown_table(rows), *_stress(of_machine)]
+    return "\n\n".join(parts)
+
+
+def _round(run: Run) -> str:
+    """The name of a run, with its round if there are several."""
+    place = run.folder.parent.name
+    return f"{run.name}, {place.replace('-', ' ')}" if place.startswith("round-") else run.name
 
 
 def _stress(runs: Sequence[Run]) -> list[str]:
@@ -251,17 +190,16 @@ def _stress(runs: Sequence[Run]) -> list[str]:
             recovery = stress.get("recovery_seconds")
             recovered = "not within what was measured" if recovery is None else f"{recovery} s"
             lines.append(
-                f"| {run.name} | {stress['accepted_of_maximum']:.0%} | {stress['missed_share']:.0%}"
+                f"| {_round(run)} | {stress['accepted_of_maximum']:.0%} | {stress['missed_share']:.0%}"
                 f" | {memory} | {recovered} |"
             )
     if not lines:
         return []
-    return [
-        "",
+    head = [
         "| overload of | accepted, of maximum | slots missed | resident at start / end | recovered after |",
         "|---|---:|---:|---|---:|",
-        *lines,
     ]
+    return ["\n".join([*head, *lines])]
 
 
 def _passed(run: Run) -> str:
@@ -291,9 +229,26 @@ def _phases(run: Run) -> list[dict[str, str]]:
             "publish to handler p50 / p99": _latency(phase.get("end_to_end_latency_ms")),
             "CPU cores": _cores(run, str(phase.get("name") or "measured")),
             "lost / twice / out of order": _checks(run),
+            **_of_limits(run, phase),
         }
         for number, phase in enumerate(phases)
     ]
+
+
+def _of_limits(run: Run, phase: Mapping[str, Any]) -> dict[str, str]:
+    """Ratios to the machine's limits; empty if those were not measured."""
+    limits = run.plain.get("limits")
+    if not limits:
+        return {}
+    latency = phase.get("end_to_end_latency_ms")
+    copy = limits.get("copy_rows_per_second")
+    return {
+        "p50 to handler in loopback round trips": (
+            f"{1000 * latency['p50'] / limits['loopback_round_trip_micros']:,.0f}" if latency else ""
+        ),
+        "events per flush of the disk": f"{phase['publish_rate'] / limits['fsyncs_per_second']:,.1f}",
+        "of a COPY": f"{phase['publish_rate'] / copy:.2f}" if copy else "",
+    }
 
 
 def _delay(run: Run, phase: Mapping[str, Any]) -> str:

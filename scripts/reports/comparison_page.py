@@ -31,10 +31,16 @@ def write(runs: Sequence[Path], out: Path) -> Path:
         if drawn:
             description = escape(str(group[0].data.get("description") or "")) if workload else ""
             parts.append(section(workload or "Side by side", Html(f"<p>{description}</p>"), *drawn))
-    trials = [result for result in results if not result.trials.empty]
-    if trials:
-        parts.append(section("Trials", facts.trials(trials)))
-    parts.append(section("Numbers and guarantees", _table(results, out)))
+    # Rows of different machines never share a table.
+    machines: dict[str, list[Result]] = {}
+    for result in results:
+        machines.setdefault(facts.hardware(result), []).append(result)
+    for machine, group in machines.items():
+        on = f", {machine}" if len(machines) > 1 else ""
+        trials = [result for result in group if not result.trials.empty]
+        if trials:
+            parts.append(section(f"Trials{on}", facts.trials(trials)))
+        parts.append(section(f"Numbers and guarantees{on}", _table(group, out)))
     parts.append(section("Machine and versions", _machines(results)))
     commands = "\n".join(dict.fromkeys(result.command for result in results if result.command))
     parts.append(section("Repeat", Html(f"<pre>{escape(commands)}</pre>")))
@@ -79,7 +85,14 @@ def _table(results: Sequence[Result], out: Path) -> Html:
     """A row for each measured phase, with the guarantees of the system next to its numbers."""
     columns = [
         *("run", "phase", "system", "durability", "order", "delivery", "published/s", "consumed/s"),
-        *("publish p50 ms", "p99 ms", "to handler p50 ms", "p99 ms", "lost / duplicated / out of order"),
+        *(
+            "publish p50 ms",
+            "p99 ms",
+            "to handler p50 ms",
+            "p99 ms",
+            "lost / duplicated / out of order",
+            "runs",
+        ),
     ]
     rows: list[Sequence[object]] = []
     for result in results:
@@ -99,6 +112,7 @@ def _table(results: Sequence[Result], out: Path) -> Html:
                     *(shown.latency("publish_latency_ms", p) for p in ("p50", "p99")),
                     *(shown.latency("end_to_end_latency_ms", p) for p in ("p50", "p99")),
                     checks if has_consumers else "not checked",
+                    "one run",
                 ]
             )
     return table(columns, rows)

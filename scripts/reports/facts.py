@@ -23,6 +23,12 @@ def label(result: Result) -> str:
     return ", ".join(parts)
 
 
+def hardware(result: Result) -> str:
+    """The processors and the system, such as "2 CPUs, Linux 6.18"."""
+    system = result.data.get("machine", result.data)
+    return f"{result.cpus} CPUs, {system.get('os')}"
+
+
 def durability(result: Result) -> str:
     """Whether the databases' own settings make an acknowledged commit durable."""
     values = {

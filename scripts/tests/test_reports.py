@@ -102,6 +102,19 @@ def test_comparison_shows_numbers_with_guarantees_and_links_the_runs(drawn: Path
     assert (drawn / "comparison-blast-blast.png").exists()
 
 
+def test_comparison_machines_never_share_a_table(tmp_path: Path) -> None:
+    one, other = example.phases_result("a"), example.phases_result("b")
+    other["machine"] = {**other["machine"], "os": "another kernel"}
+    example.write(tmp_path, {"a": one, "b": other})
+
+    assert draw_report.main(["--comparison-only", str(tmp_path)]) == 0
+
+    html = (tmp_path / "comparison.html").read_text()
+    tables = re.findall(r"Numbers and guarantees, 2 CPUs, ([A-Za-z ]+)", html)
+    assert tables == ["Linux", "another kernel"]
+    assert html.count("<td>one run</td>") == 2
+
+
 def test_kept_results_are_drawn(tmp_path: Path) -> None:
     newest = max((ROOT / "results").glob("20*"))
     source = newest / "2-rate-1000/result.json"

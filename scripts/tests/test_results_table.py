@@ -8,7 +8,6 @@ import results_table
 from cost_tables import costs
 from results_table import ROOT, markdown, overview, read, replace, summary, table
 from tests import example_results as example
-from workload_tables import ROUNDS
 
 
 def sets() -> list[Path]:
@@ -39,7 +38,7 @@ def run(**changes: object) -> dict[str, Any]:
 def test_table_has_a_row_for_each_run_and_the_machine() -> None:
     lines = table([run()]).splitlines()
 
-    assert lines[2] == "| `SHARDS=1` | 1 | 12,346/s | 0.5 / 1,234.6 ms | 0.5 / 1,234.6 ms |"
+    assert lines[2] == "| `SHARDS=1` | 12,346/s | 0.5 / 1,234.6 ms | 0.5 / 1,234.6 ms | one run |"
     assert "`fsync=on`, `synchronous_commit=on`" in lines[-1]
     assert lines[-1].endswith("commit 01234567.")
 
@@ -58,10 +57,10 @@ def test_table_several_runs_of_a_command_are_a_median_with_its_interval() -> Non
 
     lines = text.splitlines()
     assert lines[2].startswith(
-        "| default | 5 | 3,000 (1,000–5,000)/s | 0.5 (0.5–0.5) / 1,234.6 (1,234.6–1,234.6) ms"
+        "| default | 3,000 (1,000–5,000)/s | 0.5 (0.5–0.5) / 1,234.6 (1,234.6–1,234.6) ms"
     )
-    assert lines[3].startswith("| `SHARDS=1` | 1 | 12,346/s |")
-    assert ROUNDS in lines
+    assert lines[3].startswith("| `SHARDS=1` | 12,346/s |")
+    assert lines[2].endswith(" | 5 |")
 
 
 def test_main_rounds_of_the_main_workload_are_rows_of_the_table(tmp_path: Path) -> None:
@@ -70,11 +69,19 @@ def test_main_rounds_of_the_main_workload_are_rows_of_the_table(tmp_path: Path) 
         folder.mkdir(parents=True)
         (folder / "result.json").write_text(json.dumps(run(workload="main", kind="publish")))
 
-    assert "| `SHARDS=1` | 2 | 12,346 (12,346–12,346)/s |" in markdown(tmp_path, tmp_path)
+    assert "| `SHARDS=1` | 12,346 (12,346–12,346)/s |" in markdown(tmp_path, tmp_path)
 
 
-def test_table_different_machines_shows_all() -> None:
+def test_table_different_settings_shows_all() -> None:
     assert "`fsync=off, on`" in table([run(), run(fsync="off")])
+
+
+def test_table_different_machines_have_a_table_each() -> None:
+    text = table([run(), run(os="another kernel"), run()])
+
+    assert text.count("| command |") == 2
+    assert text.count("CPUs shared by databases") == 2
+    assert [line.count("another kernel") for line in text.splitlines() if "CPUs" in line] == [0, 1]
 
 
 def test_table_run_that_did_not_pass_is_refused() -> None:
@@ -140,12 +147,13 @@ def test_workloads_have_a_table_each_with_links_to_their_runs(tmp_path: Path) ->
     # Results of the main job have no start time.
     assert lines[0] == "### rate"
     assert lines[4].startswith("| [slow](set/rate/slow) | 1,000/s | 1,000/s |")
-    assert lines[4].endswith("| 0 / 0 / 0 | yes |")
+    assert lines[4].endswith("| 0 / 0 / 0 | one run | yes |")
     assert lines[6:8] == ["### fan-out", "1, 5 and 10 consumers of one stream."]
     assert lines[11] == (
         "| [1-consumer](set/fan-out/1-consumer) | eventsql"
         " | flushed to disk (fsync); per key; at least once | 1,000/s | 1,000/s | 0.6 / 4.2 ms"
-        " | 0.6 / 4.2 ms | 4.20 ms | 1.6 / 8.0 ms | database 1.50, runner 0.25 | 0 / 0 / 0 | **no** |"
+        " | 0.6 / 4.2 ms | 4.20 ms | 1.6 / 8.0 ms | database 1.50, runner 0.25 | 0 / 0 / 0"
+        " | one run | **no** |"
     )
     assert lines[-1] == (
         "2 CPUs, Linux, Java 25.0.3, PostgreSQL 18.6 with `fsync=on`, `synchronous_commit=on`;"
@@ -159,7 +167,7 @@ def test_workloads_stress_has_a_table_of_its_own(tmp_path: Path) -> None:
     text = markdown(tmp_path, tmp_path)
 
     assert "| a | 97% | 80% | runner 790 / 801 MB | 2 s |" in text
-    assert "| [b](b) | p99 of publish 15 ms | 50,000/s | 4 | yes |" in text
+    assert "| [b](b) | p99 of publish 15 ms | 50,000/s | 4 | one run | yes |" in text
     assert overview([tmp_path]) == ""
 
 
@@ -191,7 +199,7 @@ def test_overview_has_the_comparison_of_systems(tmp_path: Path) -> None:
         " passed |"
     )
     assert lines[4].startswith("| a | defaults | flushed to disk (fsync) | ")
-    assert lines[4].endswith("/s | 1.6 / 8.0 ms | 1 | yes |")
+    assert lines[4].endswith("/s | 1.6 / 8.0 ms | one run | yes |")
     assert lines[5].endswith("| **no** |")
     assert len(lines) == 8  # with the machine
 
@@ -231,6 +239,32 @@ def test_machines_never_share_a_table(tmp_path: Path) -> None:
     assert sum(line.startswith("| run ") for line in lines) == 2
 
 
+def test_workloads_machines_never_share_a_table_and_rounds_are_named(tmp_path: Path) -> None:
+    one, other = example.phases_result(), example.phases_result()
+    other["machine"] = {**other["machine"], "os": "another kernel"}
+    write_rounds(tmp_path, one, other)
+
+    text = markdown(tmp_path, tmp_path)
+
+    assert text.count("| run |") == 2
+    assert "On 2 CPUs, Linux:\n\n| run |" in text
+    assert "On 2 CPUs, another kernel:\n\n| run |" in text
+    assert "| [a, round 0](round-0/a) |" in text
+
+
+def test_workloads_have_ratios_to_the_limits_measured_with_them(tmp_path: Path) -> None:
+    example.write(tmp_path, {"a": example.phases_result()})
+    limits = {"fsyncs_per_second": 400, "loopback_round_trip_micros": 16, "copy_rows_per_second": None}
+    (tmp_path / "a/plain.json").write_text(json.dumps({"programs": [], "limits": limits}))
+
+    lines = markdown(tmp_path, tmp_path).splitlines()
+
+    assert lines[3].endswith(
+        "| p50 to handler in loopback round trips | events per flush of the disk | runs | passed |"
+    )
+    assert lines[5].endswith("| 0 / 0 / 0 | 100 | 2.5 | one run | yes |")
+
+
 def test_plain_programs_and_limits_stand_beside(tmp_path: Path) -> None:
     write_rounds(tmp_path, compared(800), compared(1600))
     for number, rate in enumerate((1000, 2000)):
@@ -248,4 +282,54 @@ def test_plain_programs_and_limits_stand_beside(tmp_path: Path) -> None:
 
     assert "400 flushes of 8 KiB/s; 16 µs for a loopback round trip; 4,000 rows/s by binary COPY" in text
     row = next(line for line in text.splitlines() if line.startswith("| a | 0.80"))
-    assert row.startswith("| a | 0.80 (0.80–0.80) | 0.40 (0.40–0.40) | 3.0 (2.0–4.0) | 0.30 (0.20–0.40) | ")
+    assert row.startswith(
+        "| a | 0.80 (0.80–0.80) | **0.40 (0.40–0.40)** | 3.0 (2.0–4.0) | 0.30 (0.20–0.40) | "
+    )
+    assert "Bold: tuned, but below 80% of its plain program." in text
+
+
+def held(run: str, consumed: float, p99: float) -> dict[str, Any]:
+    """A run next to an old snapshot that consumed this share, with this p99."""
+    phases: example.Phases = (("clean", True, 2000, 9000, 20), ("held", True, 2000, 9000, 60))
+    result = example.phases_result(run, "hold-still", phases)
+    series, asked = result["series"], result["settings"]["phases"]
+    asked[0]["full_seconds"] = 600
+    asked[1] |= {"held_snapshot": True, "full_seconds": 1800}
+    series["publish_rate"] = [2000.0] * 80
+    series["consume_rate"] = [2000.0] * 20 + [2000.0 * consumed] * 60
+    series["lag"] = [3.0] * 80
+    result["resources"]["columns"] |= {
+        "shard0.dead_tuples": [10.0] * 20 + [5000.0] * 60,
+        "shard0.database_mb": [20.0] * 80,
+    }
+    result["phases"][1]["end_to_end_latency_ms"] = {**example.LATENCY, "p99": p99}
+    return result
+
+
+def test_held_snapshots_have_a_table_that_marks_what_is_missed(tmp_path: Path) -> None:
+    lost = held("b", 0.9, 40.0)
+    lost["consumers"][0]["events_lost"] = 1200
+    example.write(
+        tmp_path,
+        {"round-1/a": held("a", 1.0, 8.0), "round-2/a": held("a", 1.0, 9.0), "round-1/b": lost},
+    )
+
+    lines = markdown(tmp_path, tmp_path, ["hold-still"]).splitlines()
+
+    heading = next(
+        number for number, line in enumerate(lines) if line.startswith("Next to an old snapshot, on")
+    )
+    assert lines[heading + 2] == (
+        "| run | settings | seconds | consumed while held | p99 publish to handler, clean / held"
+        " | held / clean | backlog at their ends | dead rows at their ends | database MB at their ends"
+        " | left at the end | runs | passed |"
+    )
+    assert lines[heading + 4] == (
+        "| a | defaults | 20 / 60 instead of 600 / 1,800 | 100.00% (100.00%–100.00%)"
+        " | 8.0 (8.0–8.0) / 8.5 (8.0–9.0) ms | 1.06 (1.00–1.12) | 3 (3–3) / 3 (3–3)"
+        " | 10 (10–10) / 5,000 (5,000–5,000) | 20 (20–20) / 20 (20–20) | 0 (0–0) | 2 | yes |"
+    )
+    assert lines[heading + 5] == (
+        "| b | defaults | 20 / 60 instead of 600 / 1,800 | **90.00%** | 8.0 / 40.0 ms | **5.00** | 3 / 3"
+        " | 10 / 5,000 | 20 / 20 | **1,200** | one run | yes |"
+    )

@@ -34,7 +34,9 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /** Measures one run of kind {@code phases} or {@code search} and writes its folder. */
 final class WorkloadRun {
@@ -121,11 +123,25 @@ final class WorkloadRun {
         SearchSpec search = spec.search();
         if (search == null) {
             return new RunPhases(
-                    new PhasesRun(session, context.stop, problems, this::reportPhase).run(spec.phases()), null);
+                    new PhasesRun(session, context.stop, problems, this::reportPhase, database()).run(spec.phases()),
+                    null);
         }
         SearchRun.Outcome outcome =
                 new SearchRun(session, context.stop, problems, context.out).run(search, spec.phases());
         return new RunPhases(outcome.phases(), outcome.result());
+    }
+
+    /** Returns the database on which snapshots are held. */
+    private @Nullable DataSource database() {
+        if (!spec.environment().isPostgres()) {
+            return null;
+        }
+        DatabaseAddress address = context.databases.getFirst();
+        PGSimpleDataSource database = new PGSimpleDataSource();
+        database.setUrl(address.jdbcUrl());
+        database.setUser(address.user());
+        database.setPassword(address.password());
+        return database;
     }
 
     private void reportPhase(PhaseLoad phase) {

@@ -1,6 +1,7 @@
 package io.eventsql.runner;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.phases.ConsumerCounts;
@@ -8,6 +9,7 @@ import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
+import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.testing.ResultSchema;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -17,11 +19,18 @@ import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -128,6 +137,55 @@ class RunCommandIT {
         out.getBuffer().setLength(0);
         assertThat(execute("compare", folder.toString())).isZero();
         assertThat(out.toString()).contains("| small, overload | eventsql | committed by PostgreSQL");
+    }
+
+    @Test
+    void run_holdStillInSeconds_holdsASnapshotInItsPhaseOnly() throws Exception {
+        List<Long> ages = new CopyOnWriteArrayList<>();
+        AtomicBoolean ended = new AtomicBoolean();
+        Thread watcher = Thread.ofPlatform().start(() -> watchSnapshots(ages, ended));
+
+        int exitCode = execute(
+                "run",
+                "../workloads/hold-still.yaml",
+                "--only=eventsql",
+                "--set=schedule_factor=0.002",
+                "--set=phases.0.seconds=1",
+                "--out=" + folder);
+        ended.set(true);
+        watcher.join();
+
+        assertThat(exitCode).as(out.toString() + err).isZero();
+        Path written = folder.resolve("eventsql/result.json");
+        ResultSchema.requireValid(written);
+        assertThat(JsonFiles.read(written, RunResult.class).settings().phases())
+                .extracting(PhaseSpec::name, PhaseSpec::seconds, PhaseSpec::fullSeconds, PhaseSpec::holdsSnapshot)
+                .containsExactly(
+                        tuple("warm-up", 1, null, false),
+                        tuple("clean", 1, 600, false),
+                        tuple("held", 4, 1_800, true),
+                        tuple("recovery", 1, 600, false));
+        assertThat(ages.getFirst()).as("before its phase, in transactions").isNegative();
+        assertThat(ages).as("during its phase").anyMatch(age -> age > 50);
+        assertThat(ages.getLast()).as("after its phase").isNegative();
+    }
+
+    /** Records the age of the oldest idle snapshot in transactions, -1 for none, twenty times per second. */
+    private static void watchSnapshots(List<Long> ages, AtomicBoolean ended) {
+        try (Connection connection = DriverManager.getConnection(
+                        server.jdbcUrl("workloads"), server.username(), server.password());
+                PreparedStatement statement = connection.prepareStatement(
+                        "SELECT coalesce(max(age(backend_xmin)), -1) FROM (SELECT pg_sleep(0.05)) AS pause"
+                                + " LEFT JOIN pg_stat_activity ON state = 'idle in transaction'")) {
+            while (!ended.get()) {
+                try (ResultSet row = statement.executeQuery()) {
+                    row.next();
+                    ages.add(row.getLong(1));
+                }
+            }
+        } catch (SQLException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     @Test

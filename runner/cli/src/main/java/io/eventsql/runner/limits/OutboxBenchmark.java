@@ -3,6 +3,7 @@ package io.eventsql.runner.limits;
 import io.eventsql.Event;
 import io.eventsql.Outbox;
 import io.eventsql.StreamSpec;
+import io.eventsql.runner.database.HeldSnapshot;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.LoadListener;
 import io.eventsql.runner.load.LoadPhase;
@@ -94,7 +95,7 @@ final class OutboxBenchmark {
             if (kind.equals("without")) {
                 return measure(kind, loads, transactional, warmup);
             }
-            try (HeldSnapshot snapshot = HeldSnapshot.take(context)) {
+            try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
                 Run measured = measure(kind, loads, transactional, warmup);
                 part.add("runs", "snapshot_age_transactions", kind, Figure.of(snapshot.ageTransactions()));
                 return measured;

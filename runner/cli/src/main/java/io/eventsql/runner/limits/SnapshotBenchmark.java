@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Settings;
+import io.eventsql.runner.database.HeldSnapshot;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Histograms;
@@ -73,7 +74,7 @@ final class SnapshotBenchmark {
 
         List<PhaseMeasurement> tenths;
         if (kind.equals("with")) {
-            try (HeldSnapshot snapshot = HeldSnapshot.take(context)) {
+            try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
                 tenths = publish(load);
                 part.add(table, "snapshot_age_transactions", kind, Figure.of(snapshot.ageTransactions()))
                         .add(table, "dead_rows", kind, deadRows());

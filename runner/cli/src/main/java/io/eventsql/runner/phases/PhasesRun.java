@@ -1,12 +1,17 @@
 package io.eventsql.runner.phases;
 
+import io.eventsql.runner.database.HeldSnapshot;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Consumer;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs the phases of a run in order. Measured phases follow each other without a pause. A warm-up is consumed
@@ -20,13 +25,25 @@ public final class PhasesRun {
     private final StopSignal stop;
     private final Problems problems;
     private final Consumer<PhaseLoad> played;
+    private final @Nullable DataSource database;
 
     /** @param played receives each phase after its calls are made */
     public PhasesRun(LoadSession session, StopSignal stop, Problems problems, Consumer<PhaseLoad> played) {
+        this(session, stop, problems, played, null);
+    }
+
+    /** @param database the database on which snapshots are held; {@code null} if no phase requires one */
+    public PhasesRun(
+            LoadSession session,
+            StopSignal stop,
+            Problems problems,
+            Consumer<PhaseLoad> played,
+            @Nullable DataSource database) {
         this.session = session;
         this.stop = stop;
         this.problems = problems;
         this.played = played;
+        this.database = database;
     }
 
     /** Runs the phases and waits until all events are consumed. Skips the remaining phases after a stop signal. */
@@ -37,7 +54,7 @@ public final class PhasesRun {
             if (stop.isRaised()) {
                 break;
             }
-            PhaseLoad load = session.send(phase, eventsPerSecond(phase, reference));
+            PhaseLoad load = send(phase, eventsPerSecond(phase, reference));
             all.add(load);
             if (phase.measured() && phase.callers() != null) {
                 session.awaitAnswers();
@@ -50,6 +67,19 @@ public final class PhasesRun {
         }
         session.drain();
         return all;
+    }
+
+    private PhaseLoad send(PhaseSpec phase, long eventsPerSecond) {
+        PhaseLoad load = null;
+        if (phase.holdsSnapshot()) {
+            try (HeldSnapshot snapshot = HeldSnapshot.take(Objects.requireNonNull(database))) {
+                load = session.send(phase, eventsPerSecond);
+                snapshot.ageTransactions();
+            } catch (SQLException e) {
+                problems.add("Phase " + phase.name() + ": no snapshot was held to its end: " + e.getMessage());
+            }
+        }
+        return load == null ? session.send(phase, eventsPerSecond) : load;
     }
 
     private long eventsPerSecond(PhaseSpec phase, double reference) {

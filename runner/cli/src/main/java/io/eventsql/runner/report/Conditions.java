@@ -19,6 +19,8 @@ import org.jspecify.annotations.Nullable;
  * @param warmupWarm whether the JVMs hardly compiled at its end; {@code null} for a warm-up of a fixed duration
  * @param compilationSeconds the time for which compilers of all JVMs were active during the measured phase; {@code
  *     null} if unknown
+ * @param samplerShare the share of all processors' time that sampling by all runners took, 0 to 1; {@code null} if
+ *     unknown
  * @param runnerJavaOptions the JVM options of the runners
  * @param appJavaOptions the JVM options of the apps
  */
@@ -28,6 +30,7 @@ public record Conditions(
         @Nullable Double warmupSeconds,
         @Nullable Boolean warmupWarm,
         @Nullable Double compilationSeconds,
+        @Nullable Double samplerShare,
         List<String> runnerJavaOptions,
         List<String> appJavaOptions) {
     /** Above it, a thread that becomes ready usually waits for a processor. */
@@ -63,6 +66,7 @@ public record Conditions(
                         ? null
                         : (Boolean) warmups.stream().allMatch(WarmupOutcome::warm),
                 compilationSeconds(jvms),
+                samplerShare(runners),
                 jvms.isEmpty() ? List.of() : jvms.getFirst().runnerOptions(),
                 jvms.isEmpty() ? List.of() : jvms.getFirst().appOptions());
     }
@@ -77,6 +81,19 @@ public record Conditions(
             }
         }
         return busiest;
+    }
+
+    private static @Nullable Double samplerShare(List<RunnerResult> runners) {
+        List<Double> shares = new ArrayList<>();
+        for (RunnerResult runner : runners) {
+            RunnerSeries series = runner.series();
+            Double share = series == null ? null : series.resources().samplerShare();
+            if (share != null) {
+                shares.add(share);
+            }
+        }
+        double sum = shares.stream().mapToDouble(Double::doubleValue).sum();
+        return shares.isEmpty() ? null : (Double) (Math.round(sum * 100_000) / 100_000.0);
     }
 
     /** The seconds after the measured phase, in which the rest is consumed, do not count. */
@@ -119,6 +136,10 @@ public record Conditions(
         if (compilation != null) {
             lines.add(String.format(
                     Locale.ROOT, "Compilers of the JVMs were active for %.1f s while measuring", compilation));
+        }
+        Double sampling = samplerShare;
+        if (sampling != null) {
+            lines.add(ResourceSeries.samplerLine(sampling));
         }
         if (!runnerJavaOptions.isEmpty()) {
             lines.add("JVM options of the runners: " + String.join(" ", runnerJavaOptions));

@@ -1,11 +1,13 @@
 package io.eventsql.runner.result;
 
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import tools.jackson.databind.JsonNode;
 
-/** A comparison table of results of the main benchmark and of workloads, including older formats. Not thread-safe. */
+/** A comparison table per machine of results of the main benchmark and of workloads, including older formats. Not thread-safe. */
 public final class Comparison {
     private static final List<String> COLUMNS = List.of(
             "run",
@@ -21,10 +23,12 @@ public final class Comparison {
             "p99 ms",
             "lost",
             "duplicated",
+            "runs",
             "result");
     private static final int FIRST_NUMBER = 4;
 
-    private final List<List<String>> rows = new ArrayList<>();
+    /** Rates and latencies of different machines are not comparable. */
+    private final Map<String, List<List<String>>> rowsByMachine = new LinkedHashMap<>();
 
     /**
      * Adds a result.
@@ -33,6 +37,7 @@ public final class Comparison {
      * @param result the content of {@code result.json}
      */
     public void add(String name, JsonNode result) {
+        List<List<String>> rows = rowsByMachine.computeIfAbsent(machine(result), added -> new ArrayList<>());
         if (result.has("rate_asked")) {
             rows.add(row(name, result, result, result.path("rate_asked")));
             return;
@@ -51,6 +56,11 @@ public final class Comparison {
         if (phases.isEmpty()) {
             rows.add(row(name, result, result, result.path("rate_asked")));
         }
+    }
+
+    private static String machine(JsonNode result) {
+        JsonNode machine = result.path("machine").isObject() ? result.path("machine") : result;
+        return machine.path("cpus").asInt(0) + " CPUs, " + machine.path("os").asString("?");
     }
 
     private static List<String> row(String name, JsonNode result, JsonNode figures, JsonNode offered) {
@@ -75,6 +85,7 @@ public final class Comparison {
                 number(endToEnd.path("p99"), 3),
                 count(result, "events_lost"),
                 count(result, "events_duplicated"),
+                "one run",
                 verdict(result));
     }
 
@@ -109,13 +120,25 @@ public final class Comparison {
         return result.path("passed").asBoolean(false) ? "passed" : "FAILED";
     }
 
-    /** Returns the lines of the Markdown table. */
+    /** Returns the lines of the Markdown tables. */
     public List<String> markdown() {
+        List<String> lines = new ArrayList<>();
+        rowsByMachine.forEach((machine, rows) -> {
+            if (rowsByMachine.size() > 1) {
+                lines.addAll(lines.isEmpty() ? List.of() : List.of(""));
+                lines.addAll(List.of("On " + machine + ":", ""));
+            }
+            lines.addAll(table(rows));
+        });
+        return lines;
+    }
+
+    private static List<String> table(List<List<String>> rows) {
         List<String> lines = new ArrayList<>();
         lines.add(line(COLUMNS));
         List<String> alignment = new ArrayList<>();
         for (int column = 0; column < COLUMNS.size(); column++) {
-            boolean isNumber = column >= FIRST_NUMBER && column < COLUMNS.size() - 1;
+            boolean isNumber = column >= FIRST_NUMBER && column < COLUMNS.size() - 2;
             alignment.add(isNumber ? "---:" : "---");
         }
         lines.add(line(alignment));

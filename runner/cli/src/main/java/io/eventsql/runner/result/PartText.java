@@ -13,7 +13,11 @@ final class PartText {
     /** Returns the lines of one part. */
     static List<String> of(ResultPart part) {
         List<String> lines = new ArrayList<>();
-        lines.add(part.name().toUpperCase(Locale.ROOT) + ": " + part.title());
+        boolean once = part.tables().stream()
+                .flatMap(table -> table.rows().stream())
+                .flatMap(row -> row.figures().values().stream())
+                .allMatch(figure -> figure.rounds() == null);
+        lines.add(part.name().toUpperCase(Locale.ROOT) + ": " + part.title() + (once ? "; one run" : ""));
         part.tables().forEach(table -> lines.addAll(table(table)));
         if (!part.settings().isEmpty()) {
             lines.add(part.settings().toString());

@@ -8,6 +8,7 @@ import io.eventsql.runner.phases.ReplayerCounts;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
 import io.eventsql.runner.result.RunResult.SearchResult;
 import io.eventsql.runner.result.RunResult.StressResult;
+import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import java.util.ArrayList;
@@ -53,6 +54,11 @@ public final class RunText {
             lines.addAll(stress(stress));
         }
         lines.add("");
+        ResourceSeries resources = result.resources();
+        Double sampling = resources == null ? null : resources.samplerShare();
+        if (sampling != null) {
+            lines.add(ResourceSeries.samplerLine(sampling));
+        }
         lines.addAll(machine(result.databases(), result.machine(), result.identity()));
         return lines;
     }

@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.PGConnection;
 
 /**
  * Samples the counters of a PostgreSQL database over its own connection, which is reopened after a failure. Size, dead
@@ -32,14 +33,20 @@ final class DatabaseProbe implements Probe {
 
     private final String name;
     private final DatabaseAddress address;
+    private final ProcessTree processes;
     private final RateCounter wal = new RateCounter();
     private final RateCounter commits = new RateCounter();
     private @Nullable Connection connection;
     private @Nullable Tables tables;
+    private int backend;
+    private long closedCpuNanos;
+    private long cpuNanos;
 
-    DatabaseProbe(String name, DatabaseAddress address) {
+    /** @param processes the processes of this machine, on which the database may run */
+    DatabaseProbe(String name, DatabaseAddress address, ProcessTree processes) {
         this.name = name;
         this.address = address;
+        this.processes = processes;
     }
 
     /** What is read every {@value #TABLES_SECONDS} seconds. */
@@ -74,8 +81,11 @@ final class DatabaseProbe implements Probe {
             if (open == null) {
                 open = connect();
                 connection = open;
+                backend = open.unwrap(PGConnection.class).getBackendPID();
             }
-            return sample(open, nowNanos);
+            List<@Nullable Double> sampled = sample(open, nowNanos);
+            cpuNanos = closedCpuNanos + processes.cpuNanos(backend, "postgres");
+            return sampled;
         } catch (SQLException e) {
             close();
             throw e;
@@ -122,9 +132,15 @@ final class DatabaseProbe implements Probe {
     }
 
     @Override
+    public long otherCpuNanos() {
+        return cpuNanos;
+    }
+
+    @Override
     public void close() {
         Connection open = connection;
         connection = null;
+        closedCpuNanos = cpuNanos;
         if (open != null) {
             try {
                 open.close();

@@ -18,6 +18,11 @@ interface Probe extends AutoCloseable {
      */
     List<@Nullable Double> sample(long nowNanos) throws Exception;
 
+    /** Returns the CPU time that its samples have taken in other processes so far, in nanoseconds. */
+    default long otherCpuNanos() {
+        return 0;
+    }
+
     @Override
     default void close() {}
 }

@@ -1,9 +1,7 @@
 package io.eventsql.runner.sample;
 
 import java.io.IOException;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -15,13 +13,14 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads the resource usage of processes and their descendants from Linux's {@code /proc}. One listing of all processes
- * serves the probes of one second, because listing them costs much more than adding up the members of a tree.
- * Thread-safe.
+ * serves the probes of one second. It reads only processes that are new; otherwise, a machine with many processes would
+ * spend a noticeable part of a processor on those of others. Thread-safe.
  */
 public final class ProcessTree {
     /** The unit of CPU times in /proc, the same on all current Linux systems. */
     private static final double TICKS_PER_SECOND = 100;
 
+    private static final double NANOS_PER_SECOND = 1e9;
     private static final double BYTES_PER_MB = 1e6;
     private static final double KIB = 1_024;
 
@@ -41,9 +40,10 @@ public final class ProcessTree {
      * All processes of the machine.
      *
      * @param atNanos the time of the listing on the monotonic clock
-     * @param stats the fields after the name of each process
+     * @param parents the parent of each process when it was first listed
+     * @param children the processes by parent
      */
-    private record Listing(long atNanos, Map<Long, List<String>> stats) {}
+    private record Listing(long atNanos, Map<Long, Long> parents, Map<Long, List<Long>> children) {}
 
     private final Path proc;
     private @Nullable Listing last;
@@ -60,12 +60,12 @@ public final class ProcessTree {
      * @throws IOException if the process does not exist
      */
     Map<Long, Double> cpuSeconds(long process, long nowNanos) throws IOException {
-        Map<Long, List<String>> stats = list(nowNanos, process);
         Map<Long, Double> cpuSeconds = new HashMap<>();
-        for (long member : tree(process, stats)) {
-            List<String> stat = stats.getOrDefault(member, List.of());
-            double ticks = Double.parseDouble(stat.get(USER_TICKS)) + Double.parseDouble(stat.get(SYSTEM_TICKS));
-            cpuSeconds.put(member, ticks / TICKS_PER_SECOND);
+        for (long member : tree(process, nowNanos)) {
+            List<String> stat = stat(member);
+            if (stat != null) {
+                cpuSeconds.put(member, ticks(stat, USER_TICKS, SYSTEM_TICKS) / TICKS_PER_SECOND);
+            }
         }
         return cpuSeconds;
     }
@@ -78,16 +78,22 @@ public final class ProcessTree {
      * @throws IOException if the process does not exist
      */
     public double totalCpuSeconds(long process, long nowNanos) throws IOException {
-        Map<Long, List<String>> stats = list(nowNanos, process);
-        return tree(process, stats).stream()
-                        .flatMap(member ->
-                                stats
-                                        .getOrDefault(member, List.of())
-                                        .subList(USER_TICKS, ENDED_CHILDREN_TICKS + 1)
-                                        .stream())
-                        .mapToLong(Long::parseLong)
-                        .sum()
-                / TICKS_PER_SECOND;
+        long ticks = 0;
+        for (long member : tree(process, nowNanos)) {
+            List<String> stat = stat(member);
+            ticks += stat == null ? 0 : ticks(stat, USER_TICKS, ENDED_CHILDREN_TICKS);
+        }
+        return ticks / TICKS_PER_SECOND;
+    }
+
+    /** Returns the CPU time since its start of a process with this name, in nanoseconds; 0 if there is none. */
+    long cpuNanos(long process, String name) {
+        List<String> lines = lines(process, "stat");
+        if (lines.isEmpty() || !lines.getFirst().contains("(" + name + ")")) {
+            return 0;
+        }
+        long ticks = ticks(fields(lines.getFirst()), USER_TICKS, SYSTEM_TICKS);
+        return Math.round(ticks / TICKS_PER_SECOND * NANOS_PER_SECOND);
     }
 
     /**
@@ -112,16 +118,47 @@ public final class ProcessTree {
         return residentKib * KIB / BYTES_PER_MB;
     }
 
-    private synchronized Map<Long, List<String>> list(long nowNanos, long process) throws IOException {
-        Listing known = last;
-        if (known == null || Math.abs(nowNanos - known.atNanos) > LISTING_AGE_MAX_NANOS) {
-            known = new Listing(nowNanos, stats());
-            last = known;
+    /** Returns a process and its descendants. */
+    private synchronized List<Long> tree(long root, long nowNanos) throws IOException {
+        Listing listing = last;
+        if (listing == null || Math.abs(nowNanos - listing.atNanos) > LISTING_AGE_MAX_NANOS) {
+            listing = list(nowNanos, listing == null ? Map.of() : listing.parents);
+            last = listing;
         }
-        if (!known.stats.containsKey(process)) {
-            throw new IOException("no such process: " + process);
+        if (!listing.parents.containsKey(root)) {
+            throw new IOException("no such process: " + root);
         }
-        return known.stats;
+        List<Long> members = new ArrayList<>();
+        Deque<Long> open = new ArrayDeque<>(List.of(root));
+        while (!open.isEmpty()) {
+            long process = open.remove();
+            members.add(process);
+            open.addAll(listing.children.getOrDefault(process, List.of()));
+        }
+        return members;
+    }
+
+    private Listing list(long nowNanos, Map<Long, Long> known) throws IOException {
+        Listing listing = new Listing(nowNanos, new HashMap<>(), new HashMap<>());
+        String[] names = proc.toFile().list((folder, name) -> Character.isDigit(name.charAt(0)));
+        if (names == null) {
+            throw new IOException("cannot list " + proc);
+        }
+        for (String name : names) {
+            long process = Long.parseLong(name);
+            Long parent = known.get(process);
+            List<String> stat = parent == null ? stat(process) : null;
+            if (stat != null) {
+                parent = Long.valueOf(stat.get(PARENT));
+            }
+            if (parent != null) {
+                listing.parents.put(process, parent);
+                listing.children
+                        .computeIfAbsent(parent, added -> new ArrayList<>())
+                        .add(process);
+            }
+        }
+        return listing;
     }
 
     /** Returns the proportional size where it is readable, otherwise the resident size. */
@@ -150,41 +187,26 @@ public final class ProcessTree {
         }
     }
 
-    private static List<Long> tree(long root, Map<Long, List<String>> stats) {
-        Map<Long, List<Long>> children = new HashMap<>();
-        stats.forEach((process, stat) -> children.computeIfAbsent(
-                        Long.parseLong(stat.get(PARENT)), parent -> new ArrayList<>())
-                .add(process));
-        List<Long> members = new ArrayList<>();
-        Deque<Long> open = new ArrayDeque<>(List.of(root));
-        while (!open.isEmpty()) {
-            long process = open.remove();
-            members.add(process);
-            open.addAll(children.getOrDefault(process, List.of()));
-        }
-        return members;
-    }
-
-    /** Returns the fields after the name of each process. The name itself may contain spaces and parentheses. */
-    private Map<Long, List<String>> stats() throws IOException {
-        Map<Long, List<String>> stats = new HashMap<>();
-        try (DirectoryStream<Path> folders = Files.newDirectoryStream(proc, "[0-9]*")) {
-            for (Path folder : folders) {
-                try {
-                    String stat = Files.readString(folder.resolve("stat"));
-                    stats.put(Long.valueOf(folder.getFileName().toString()), fields(stat));
-                } catch (NoSuchFileException e) {
-                    // The process has just ended.
-                } catch (IOException e) {
-                    if (Files.exists(folder)) {
-                        throw e;
-                    }
-                }
+    /** Returns the fields after the name of a process; {@code null} if it has just ended. */
+    private @Nullable List<String> stat(long process) throws IOException {
+        Path folder = proc.resolve(String.valueOf(process));
+        try {
+            return fields(Files.readString(folder.resolve("stat")));
+        } catch (IOException e) {
+            if (Files.exists(folder)) {
+                throw e;
             }
+            return null;
         }
-        return stats;
     }
 
+    private static long ticks(List<String> stat, int first, int last) {
+        return stat.subList(first, last + 1).stream()
+                .mapToLong(Long::parseLong)
+                .sum();
+    }
+
+    /** The name itself may contain spaces and parentheses. */
     private static List<String> fields(String stat) {
         return List.of(stat.substring(stat.lastIndexOf(')') + 2).strip().split(" ", ENDED_CHILDREN_TICKS + 2));
     }

@@ -34,7 +34,7 @@ public final class ResourceSampler implements AutoCloseable {
     private final CountDownLatch closed = new CountDownLatch(1);
     private final Map<Row, Double> values = new ConcurrentHashMap<>();
     private final List<String> columns = new ArrayList<>();
-    /** The CPU time of all sampling threads. */
+    /** The CPU time of all sampling threads, and of the processes that answer them. */
     private final LongAdder cpuNanos = new LongAdder();
 
     private ResourceSampler(LoadClock clock, LongSupplier originNanos, Consumer<String> problems) {
@@ -70,7 +70,7 @@ public final class ResourceSampler implements AutoCloseable {
                             : new ProcessProbe(process.name(), id, tree));
         }
         for (int shard = 0; shard < databases.size(); shard++) {
-            probes.add(new DatabaseProbe("shard" + shard, databases.get(shard)));
+            probes.add(new DatabaseProbe("shard" + shard, databases.get(shard), tree));
         }
         return start(probes, clock, originNanos, problems);
     }
@@ -107,7 +107,7 @@ public final class ResourceSampler implements AutoCloseable {
                     }
                     failed = true;
                 }
-                long cpuNow = THREADS.getCurrentThreadCpuTime();
+                long cpuNow = THREADS.getCurrentThreadCpuTime() + probe.otherCpuNanos();
                 cpuNanos.add(cpuNow - cpuBefore);
                 cpuBefore = cpuNow;
             } while (!closed.await(untilNextSecond(), TimeUnit.NANOSECONDS));

@@ -2,6 +2,7 @@ package io.eventsql.runner.sample;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -16,9 +17,27 @@ public record ResourceSeries(int intervalSeconds, List<Integer> t, Map<String, L
     /** The column of the share of all processors' time in which they were busy, 0 to 1. */
     public static final String MACHINE_BUSY_SHARE = "machine.busy_share";
 
+    /** The end of the columns of the share of all processors' time that sampling took, 0 to 1. */
+    static final String SAMPLER_SHARE = ".sampler_share";
+
     /** Returns a series without samples. */
     public static ResourceSeries empty() {
         return new ResourceSeries(1, List.of(), Map.of());
+    }
+
+    /** Returns the share of all processors' time that sampling took, 0 to 1; {@code null} if unknown. */
+    public @Nullable Double samplerShare() {
+        Double sum = null;
+        for (String column : columns.keySet()) {
+            Double share = column.endsWith(SAMPLER_SHARE) ? mean(column, 0, t.size()) : null;
+            sum = share == null ? sum : (Double) (share + (sum == null ? 0 : sum));
+        }
+        return sum;
+    }
+
+    /** Returns the line of a report about the share that sampling took. */
+    public static String samplerLine(double share) {
+        return String.format(Locale.ROOT, "Sampling took %.2f %% of the machine's processors", 100 * share);
     }
 
     /**

@@ -14,6 +14,9 @@ import org.jspecify.annotations.Nullable;
  * @param async whether callers continue without waiting for answers
  * @param eventsPerCall the events per call
  * @param seconds the duration
+ * @param heldSnapshot whether another transaction holds a snapshot from the start of the phase to its end; {@code null}
+ *     if not
+ * @param fullSeconds the duration before {@code schedule_factor}; {@code null} if it was not shortened
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public record PhaseSpec(
@@ -24,10 +27,31 @@ public record PhaseSpec(
         @Nullable Integer callers,
         boolean async,
         int eventsPerCall,
-        int seconds) {
+        int seconds,
+        @Nullable Boolean heldSnapshot,
+        @Nullable Integer fullSeconds) {
+
+    /** Creates a phase of full length without a held snapshot. */
+    public PhaseSpec(
+            String name,
+            boolean measured,
+            @Nullable PhaseRate rate,
+            @Nullable Long inFlight,
+            @Nullable Integer callers,
+            boolean async,
+            int eventsPerCall,
+            int seconds) {
+        this(name, measured, rate, inFlight, callers, async, eventsPerCall, seconds, null, null);
+    }
 
     /** Returns a copy with another name. */
     public PhaseSpec withName(String other) {
-        return new PhaseSpec(other, measured, rate, inFlight, callers, async, eventsPerCall, seconds);
+        return new PhaseSpec(
+                other, measured, rate, inFlight, callers, async, eventsPerCall, seconds, heldSnapshot, fullSeconds);
+    }
+
+    /** Returns whether a snapshot is held during the phase. */
+    public boolean holdsSnapshot() {
+        return Boolean.TRUE.equals(heldSnapshot);
     }
 }

@@ -22,6 +22,7 @@ final class RunReader {
     static final long IN_FLIGHT_MAX = 100_000_000;
     private static final int DATABASES_MAX = 64;
     private static final double MULTIPLE_MAX = 1_000;
+    private static final double SCHEDULE_FACTOR_MIN = 0.0001;
     /** Leaves room for keys in addition to values. */
     private static final long CALL_BYTES_MAX = Settings.DEFAULT_MAX_BATCH_BYTES * 9 / 10;
 
@@ -115,8 +116,9 @@ final class RunReader {
         List<PhaseSpec> phases = new ArrayList<>();
         Set<String> names = new HashSet<>();
         boolean hasReference = false;
+        double factor = fields.decimal("schedule_factor", 1, SCHEDULE_FACTOR_MIN, 1);
         for (WorkloadFields phaseFields : fields.objects("phases")) {
-            PhaseSpec phase = phase(phaseFields, hasReference);
+            PhaseSpec phase = phase(phaseFields, hasReference, factor);
             phaseFields.require(names.add(phase.name()), "name", "is not unique: " + phase.name());
             hasReference |= phase.measured() && phase.callers() != null;
             phases.add(phase);
@@ -125,7 +127,8 @@ final class RunReader {
         return List.copyOf(phases);
     }
 
-    private static PhaseSpec phase(WorkloadFields fields, boolean hasReference) {
+    /** @param factor shortens measured phases; at least one second remains */
+    private static PhaseSpec phase(WorkloadFields fields, boolean hasReference, double factor) {
         PhaseRate rate = fields.convert("rate", PhaseRate::of);
         Integer callers = fields.has("callers") ? (int) fields.integer("callers", 1, CALLERS_MAX) : null;
         fields.require((rate == null) != (callers == null), "rate", "or callers is required, but not both");
@@ -141,15 +144,20 @@ final class RunReader {
         fields.require(inFlight == null || rate != null, "in_flight", "requires rate, not callers");
         boolean async = fields.flag("async", false);
         fields.require(!async || callers != null, "async", "requires callers, because a rate never waits");
+        boolean measured = fields.flag("measured", true);
+        int fullSeconds = (int) fields.integer("seconds", 1, DURATION_MAX_SECONDS);
+        int seconds = measured ? (int) Math.max(1, Math.round(fullSeconds * factor)) : fullSeconds;
         PhaseSpec phase = new PhaseSpec(
                 name,
-                fields.flag("measured", true),
+                measured,
                 rate,
                 inFlight,
                 callers,
                 async,
                 (int) fields.integer("events_per_call", 1, 1, Settings.DEFAULT_MAX_BATCH_EVENTS),
-                (int) fields.integer("seconds", 1, DURATION_MAX_SECONDS));
+                seconds,
+                fields.flag("held_snapshot", false) ? true : null,
+                seconds == fullSeconds ? null : fullSeconds);
         fields.rejectUnknown();
         return phase;
     }
@@ -228,6 +236,13 @@ final class RunReader {
     private void checkCalls(RunSpec run) {
         for (int i = 0; i < run.phases().size(); i++) {
             PhaseSpec phase = run.phases().get(i);
+            fields.require(
+                    !phase.holdsSnapshot()
+                            || kind == WorkloadKind.PHASES
+                                    && run.environment().isPostgres()
+                                    && run.environment().databases() == 1,
+                    "phases." + i + ".held_snapshot",
+                    "requires kind phases and one PostgreSQL database");
             long callBytes = (long) run.events().bytes() * phase.eventsPerCall();
             fields.require(
                     callBytes <= CALL_BYTES_MAX,

@@ -26,8 +26,32 @@ class ComparisonTest {
                 .hasSize(5)
                 .contains(
                         "| main | eventsql | fsync on, synchronous_commit on | per key | 15,000 | 15,000 | 14,998 | 4.123"
-                                + " | 9.000 | 5.000 | 11.000 | 0 | 0 | passed |",
-                        "| fan-out, one | d | a \\| b | none | 10 | 10 | – | 1.000 | 2.000 | – | – | 1,002 | 0 | FAILED |",
-                        "| fan-out, two | d | a \\| b | none | – | – | – | – | – | – | – | 1,002 | 0 | FAILED |");
+                                + " | 9.000 | 5.000 | 11.000 | 0 | 0 | one run | passed |",
+                        "| fan-out, one | d | a \\| b | none | 10 | 10 | – | 1.000 | 2.000 | – | – | 1,002 | 0 | one run | FAILED |",
+                        "| fan-out, two | d | a \\| b | none | – | – | – | – | – | – | – | 1,002 | 0 | one run | FAILED |");
+    }
+
+    @Test
+    void markdown_differentMachines_neverShareATable() {
+        comparison.add("a", JsonMapper.shared().readTree("{\"machine\": {\"cpus\": 2, \"os\": \"Linux 1\"}}"));
+        comparison.add("b", JsonMapper.shared().readTree("{\"rate_asked\": 1, \"cpus\": 2, \"os\": \"Linux 2\"}"));
+        comparison.add("c", JsonMapper.shared().readTree("{\"machine\": {\"cpus\": 2, \"os\": \"Linux 1\"}}"));
+
+        assertThat(comparison.markdown().stream()
+                        .map(line -> line.replaceFirst("^\\| ([a-z]+) \\|.*", "$1"))
+                        .toList())
+                .containsExactly(
+                        "On 2 CPUs, Linux 1:",
+                        "",
+                        "run",
+                        comparison.markdown().get(3),
+                        "a",
+                        "c",
+                        "",
+                        "On 2 CPUs, Linux 2:",
+                        "",
+                        "run",
+                        comparison.markdown().get(3),
+                        "b");
     }
 }

@@ -36,6 +36,13 @@ class PartTextTest {
     }
 
     @Test
+    void of_partWithoutRounds_saysSo() {
+        ResultPart part = recorder.add("events", Figure.of(3)).part();
+
+        assertThat(PartText.of(part).getFirst()).isEqualTo("APPEND: two ways; one run");
+    }
+
+    @Test
     void problems_countWhatShouldNotBe() {
         ResultPart part = recorder.requireNone(0, "events were lost")
                 .requireNone(-1, "events are missing")

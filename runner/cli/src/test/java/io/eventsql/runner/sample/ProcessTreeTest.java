@@ -64,12 +64,39 @@ class ProcessTreeTest {
         process(20, "app", 1, 100, 0, "Pss: 1 kB");
         ProcessTree tree = new ProcessTree(proc);
         tree.cpuSeconds(10, 5 * SECOND);
-        ticks(20, "app", 1, 300, 0);
+        process(21, "child", 20, 300, 0, "Pss: 1 kB");
 
         assertThat(tree.cpuSeconds(20, 5 * SECOND + SECOND / 10))
                 .as("same second")
                 .isEqualTo(Map.of(20L, 1.0));
-        assertThat(tree.cpuSeconds(20, 6 * SECOND)).as("next second").isEqualTo(Map.of(20L, 3.0));
+        assertThat(tree.cpuSeconds(20, 6 * SECOND)).as("next second").isEqualTo(Map.of(20L, 1.0, 21L, 3.0));
+    }
+
+    @Test
+    void cpuSeconds_listing_readsOnlyNewProcessesAndDropsEndedOnes() throws IOException {
+        process(10, "postgres", 1, 100, 0, "Pss: 1 kB");
+        process(11, "backend", 10, 100, 0, "Pss: 1 kB");
+        process(20, "other", 1, 100, 0, "Pss: 1 kB");
+        ProcessTree tree = new ProcessTree(proc);
+        tree.cpuSeconds(10, 0);
+        Files.writeString(proc.resolve("20/stat"), "a listing that reads it fails");
+        for (String file : List.of("stat", "status", "smaps_rollup", "")) {
+            Files.delete(proc.resolve("11").resolve(file));
+        }
+        process(12, "backend", 10, 200, 0, "Pss: 1 kB");
+
+        assertThat(tree.cpuSeconds(10, 0)).as("same second").isEqualTo(Map.of(10L, 1.0));
+        assertThat(tree.cpuSeconds(10, SECOND)).as("next second").isEqualTo(Map.of(10L, 1.0, 12L, 2.0));
+    }
+
+    @Test
+    void cpuNanos_areOfTheProcessWithTheName() throws IOException {
+        process(10, "postgres", 1, 200, 100, "Pss: 1 kB");
+        ProcessTree tree = new ProcessTree(proc);
+
+        assertThat(tree.cpuNanos(10, "postgres")).isEqualTo(3 * SECOND);
+        assertThat(tree.cpuNanos(10, "java")).isZero();
+        assertThat(tree.cpuNanos(11, "postgres")).isZero();
     }
 
     @Test

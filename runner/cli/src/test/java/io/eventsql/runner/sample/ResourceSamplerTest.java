@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.runner.load.LoadClock;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -51,6 +53,41 @@ class ResourceSamplerTest {
         }
     }
 
+    /** Takes no time here, but each second an hour of CPU time in another process. */
+    private static final class ExpensiveProbe implements Probe {
+        private int samples;
+
+        @Override
+        public List<String> columns() {
+            return List.of("expensive.samples");
+        }
+
+        @Override
+        public List<Double> sample(long nowNanos) {
+            samples++;
+            return List.of(1.0);
+        }
+
+        @Override
+        public long otherCpuNanos() {
+            return Duration.ofHours(samples).toNanos();
+        }
+    }
+
+    @Test
+    void samplerShare_includesOtherProcesses() throws InterruptedException {
+        long origin = LoadClock.SYSTEM.nanos();
+        try (ResourceSampler sampler = ResourceSampler.start(
+                List.of(new ExpensiveProbe()), LoadClock.SYSTEM, () -> origin, problem -> {})) {
+            Double share = null;
+            // The first two samples of the share may both precede the first one of the probe.
+            while (share == null || share < 100.0 / Runtime.getRuntime().availableProcessors()) {
+                TimeUnit.MILLISECONDS.sleep(20);
+                share = sampler.table(60).samplerShare();
+            }
+        }
+    }
+
     @Test
     void rate_isTheGrowthEachSecond() {
         RateCounter rate = new RateCounter();
@@ -69,5 +106,17 @@ class ResourceSamplerTest {
         assertThat(series.mean("a", -1, 3)).isEqualTo(2);
         assertThat(series.mean("a", 1, 2)).isNull();
         assertThat(series.mean("b", 0, 2)).isNull();
+        assertThat(series.samplerShare()).isNull();
+    }
+
+    @Test
+    void samplerShare_isTheSumOfTheRunners() {
+        ResourceSeries series = new ResourceSeries(
+                1,
+                List.of(0, 1),
+                Map.of("runner-0.sampler_share", Arrays.asList(null, 0.002), "runner-1.sampler_share", List.of(0.001, 0.003)));
+
+        assertThat(series.samplerShare()).isEqualTo(0.004);
+        assertThat(ResourceSeries.samplerLine(0.004)).isEqualTo("Sampling took 0.40 % of the machine's processors");
     }
 }

@@ -87,6 +87,21 @@ class WorkloadFileTest {
     }
 
     @Test
+    void read_heldSnapshotAndScheduleFactor_changeThePhases() {
+        List<PhaseSpec> phases = read(SMALL + """
+                          - {name: warm-up, measured: false, rate: 1, seconds: 30}
+                          - {name: held, held_snapshot: true, rate: 1, seconds: 1800}
+                        """, "schedule_factor=0.2")
+                .runs()
+                .getFirst()
+                .phases();
+
+        assertThat(phases).extracting(PhaseSpec::seconds).containsExactly(1, 30, 360);
+        assertThat(phases).extracting(PhaseSpec::fullSeconds).containsExactly(5, null, 1_800);
+        assertThat(phases).extracting(PhaseSpec::holdsSnapshot).containsExactly(false, false, true);
+    }
+
+    @Test
     void read_multiple_refersToThePhaseWithCallers() {
         RunSpec run = read("""
                         description: Something.
@@ -160,6 +175,7 @@ class WorkloadFileTest {
                 "phases.1.rate=5|--set phases.1.rate: the list has indexes 0 to 0, but not '1'",
                 "phases.0.rate.x=5|--set phases.0.rate.x: 'rate' is not an object",
                 "variables.A=5|variables is unknown here",
+                "schedule_factor=2|schedule_factor must be a number between 1.0E-4 and 1.0, but is 2",
             })
     void read_invalidValue_namesFileFieldAndLimit(String override, String problem) {
         assertThatThrownBy(() -> read(SMALL, override))
@@ -209,6 +225,10 @@ class WorkloadFileTest {
         assertRejected(
                 SMALL.replace("phases\n", "search\n") + "search: {from_rate: 10, to_rate: 10}",
                 "search.to_rate must be above from_rate (10), but is 10");
+        assertRejected(
+                "{description: D., kind: phases, environment: {databases: 2},"
+                        + " phases: [{name: a, held_snapshot: true, rate: 1, seconds: 1}]}",
+                "phases.0.held_snapshot requires kind phases and one PostgreSQL database");
         assertThatThrownBy(() -> FieldOverride.of("consumers")).hasMessageContaining("--set: must be like consumers=5");
     }
 
