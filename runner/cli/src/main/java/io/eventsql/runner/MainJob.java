@@ -85,6 +85,7 @@ final class MainJob {
         int runner = settings.identity().runner();
         Integer port = setup.metricsPort;
         ProgressDisplay progress = ProgressDisplay.create(System.err, clock);
+        Consumer<String> problems = System.err::println;
         try (Databases databases = Databases.open(setup.databases);
                 EventSql eventSql = open(settings, databases.dataSources());
                 Apps apps = setup.apps.open();
@@ -95,7 +96,7 @@ final class MainJob {
                         runner == 0 ? setup.databases : List.of(),
                         clock,
                         session.series()::originNanos,
-                        System.err::println)) {
+                        problems)) {
             if (metrics != null) {
                 System.err.println("Metrics: port " + metrics.port());
             }

@@ -88,13 +88,11 @@ class WorkloadFileTest {
 
     @Test
     void read_heldSnapshotAndScheduleFactor_changeThePhases() {
-        List<PhaseSpec> phases = read(SMALL + """
+        List<PhaseSpec> phases =
+                read(SMALL + """
                           - {name: warm-up, measured: false, rate: 1, seconds: 30}
                           - {name: held, held_snapshot: true, rate: 1, seconds: 1800}
-                        """, "schedule_factor=0.2")
-                .runs()
-                .getFirst()
-                .phases();
+                        """, "schedule_factor=0.2").runs().getFirst().phases();
 
         assertThat(phases).extracting(PhaseSpec::seconds).containsExactly(1, 30, 360);
         assertThat(phases).extracting(PhaseSpec::fullSeconds).containsExactly(5, null, 1_800);
