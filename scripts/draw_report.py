@@ -37,8 +37,8 @@ Exit codes: 0 drawn; 1 a folder has nothing to draw; 2 wrong usage.""",
         try:
             if not parsed.comparison_only:
                 print(f"Report: {run_page.write(run)}", flush=True)
-            # Parts of the limits are not comparable with loads.
-            if Result.read(run).kind != "limits":
+            # Parts are not comparable with loads.
+            if not Result.read(run).parts:
                 drawn.append(run)
         except NoReport as e:
             print(f"No report: {e}", file=sys.stderr)

@@ -4,25 +4,21 @@ import argparse
 import json
 import platform
 import shlex
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmark import build
+from benchmark import build, module_program
 from benchmark.errors import Failure
-from benchmark.java import clean_environment, java, processors
-from benchmark.processes import POLL_SECONDS
-from benchmark.run_context import RunContext, run_benchmark
+from benchmark.java import processors
+from benchmark.run_context import RunContext
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "runner/microbenchmarks"
 COMMAND = "bash scripts/run_microbenchmarks.bash"
 ALLOCATED = "gc.alloc.rate.norm"
-STOP_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -59,21 +55,10 @@ def table(measured: Sequence[Measured]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def build_module(root: Path) -> None:
-    """Compiles the module and what it depends on; raises Failure if that fails."""
-    print("Building...", flush=True)
-    options = ["-q", "-B", "-ntp", "-Pquick", "-pl", MODULE, "-am", "process-classes"]
-    status = subprocess.run(["bash", "-c", build.MAVEN, "maven", *options], cwd=root, check=False).returncode
-    if status != 0:
-        raise Failure(f"the build failed with status {status}")
-
-
 def command_line(options: argparse.Namespace, context: RunContext, raw: Path) -> list[str]:
     """Returns the command that runs JMH."""
-    target = context.root / MODULE / "target"
-    class_path = f"{target / 'classes'}:{(target / 'classpath.txt').read_text().strip()}"
-    command = [*java("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")]
-    command += ["-cp", class_path, "org.openjdk.jmh.Main"]
+    jvm = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"]
+    command = module_program.command_line(context, MODULE, jvm, "org.openjdk.jmh.Main")
     command += ["-prof", "gc", "-foe", "true", "-rf", "json", "-rff", str(raw)]
     # The databases of the measuring processes live and end there.
     command += ["-jvmArgsAppend", f"-Djava.io.tmpdir={context.temporary}"]
@@ -85,13 +70,9 @@ def command_line(options: argparse.Namespace, context: RunContext, raw: Path) ->
 def measure(options: argparse.Namespace, arguments: Sequence[str], context: RunContext) -> int:
     """Runs the benchmarks, writes the results, and returns the exit status."""
     raw = context.temporary / "jmh.json"
-    print("Measuring...", flush=True)
-    command = command_line(options, context, raw)
-    child = context.processes.start("jmh", command, clean_environment(), STOP_SECONDS)
-    while child.status is None:
-        time.sleep(POLL_SECONDS)
-    if child.status != 0 or not raw.exists():
-        raise Failure(f"measuring ended with status {child.status}, see {child.log}")
+    status = module_program.execute(context, "jmh", command_line(options, context, raw))
+    if status != 0 or not raw.exists():
+        raise Failure(f"measuring ended with status {status}, see {context.results / 'logs'}")
     entries = json.loads(raw.read_text())
     if not entries:
         raise Failure("no benchmark has such a name, see --help")
@@ -160,13 +141,7 @@ Exit codes: 0 measured; 1 a step failed; 2 wrong input; 130 after Ctrl-C and 143
 
 def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
-    return run_benchmark(
-        ROOT,
-        ROOT / "results/microbenchmarks",
-        ROOT / "target/microbenchmarks",
-        lambda context: measure(options, arguments, context),
-        build_first=build_module,
-    )
+    return module_program.run(ROOT, MODULE, lambda context: measure(options, arguments, context))
 
 
 if __name__ == "__main__":

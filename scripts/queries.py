@@ -1,79 +1,59 @@
 """Measures queries of Apache Flink over a stream: see run_queries.bash --help."""
 
 import argparse
-import json
-import platform
 import shlex
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmark import build, kafka_server
+from benchmark import build, kafka_server, module_program
 from benchmark.errors import Failure
-from benchmark.java import clean_environment, java, processors
-from benchmark.processes import POLL_SECONDS
-from benchmark.run_context import RunContext, run_benchmark
+from benchmark.java import processors
+from benchmark.run_context import FAILED, RunContext
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "runner/queries"
 COMMAND = "bash scripts/run_queries.bash"
 MAIN_CLASS = "io.eventsql.runner.queries.QueriesCommand"
-STOP_SECONDS = 30
 # What Flink needs of the JVM.
 OPENED = ("util", "util.concurrent", "lang", "lang.reflect", "nio", "net", "text", "time")
 
 
-def build_module(root: Path) -> None:
-    """Compiles the module and what it depends on; raises Failure if that fails."""
-    print("Building...", flush=True)
-    options = ["-q", "-B", "-ntp", "-Pquick", "-pl", MODULE, "-am", "process-classes"]
-    status = subprocess.run(["bash", "-c", build.MAVEN, "maven", *options], cwd=root, check=False).returncode
-    if status != 0:
-        raise Failure(f"the build failed with status {status}")
-
-
-def command_line(options: argparse.Namespace, context: RunContext, kafka: str | None) -> list[str]:
-    """Returns the command that measures."""
-    target = context.root / MODULE / "target"
-    class_path = f"{target / 'classes'}:{(target / 'classpath.txt').read_text().strip()}"
+def command_line(
+    options: argparse.Namespace, arguments: Sequence[str], context: RunContext, kafka: Sequence[str]
+) -> list[str]:
+    """Returns the command that measures; `kafka` has the options of the broker."""
     opened = [f"java.base/java.{package}" for package in OPENED] + ["java.base/sun.nio.ch"]
-    return [
-        *java("-Xmx2g", "-XX:+UseG1GC", f"-Djava.io.tmpdir={context.temporary}"),
-        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+    jvm = [
+        *("-Xmx2g", "-XX:+UseG1GC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
         *(argument for package in opened for argument in ("--add-opens", f"{package}=ALL-UNNAMED")),
-        *("-cp", class_path, MAIN_CLASS, "--queries", str(context.root / MODULE / "sql")),
+    ]
+    return [
+        *module_program.command_line(context, MODULE, jvm, MAIN_CLASS),
+        *("--queries", str(context.root / MODULE / "sql"), "--out", str(context.result)),
+        *("--command", shlex.join([*COMMAND.split(), *arguments])),
+        *("--git-commit", build.git_commit(context.root), f"--cpus={processors()}"),
         *(f"--events={options.events}", f"--rounds={options.rounds}"),
         f"--latency-seconds={options.latency_seconds}",
         *(argument for name in options.only or [] for argument in ("--only", name)),
-        *(("--kafka", kafka) if kafka else ()),
+        *kafka,
     ]
 
 
 def measure(options: argparse.Namespace, arguments: Sequence[str], context: RunContext) -> int:
-    """Runs the queries, writes the results, and returns the exit status."""
-    result = {
-        "command": shlex.join([*COMMAND.split(), *arguments]),
-        "commit": build.git_commit(context.root),
-        "os": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "cpus": processors(),
-    }
-    kafka = None
+    """Runs the queries, which writes the result, and returns the exit status."""
+    kafka: list[str] = []
     if options.kafka:
-        _, environment = kafka_server.start(context, "false")
-        kafka = environment["KAFKA_BOOTSTRAP_SERVERS"]
-        result["kafka"] = environment["KAFKA_VERSION"]
-    print("Measuring...", flush=True)
-    command = command_line(options, context, kafka)
-    report = context.results / "report.txt"
-    child = context.processes.start("queries", command, clean_environment(), STOP_SECONDS, report)
-    while child.status is None:
-        time.sleep(POLL_SECONDS)
-    if child.status != 0:
-        raise Failure(f"measuring ended with status {child.status}, see {child.log}")
-    context.result.write_text(json.dumps(result, indent=2) + "\n")
-    return 0
+        _, broker = kafka_server.start(context, "false")
+        kafka = [
+            f"--kafka={broker['KAFKA_BOOTSTRAP_SERVERS']}",
+            f"--kafka-version={broker['KAFKA_VERSION']}",
+        ]
+    command = command_line(options, arguments, context, kafka)
+    status = module_program.execute(context, "queries", command, context.results / "logs/queries.out")
+    if status not in (0, FAILED) or not context.result.exists():
+        raise Failure(f"measuring ended with status {status}, see {context.results / 'logs'}")
+    return status
 
 
 def parser() -> argparse.ArgumentParser:
@@ -86,17 +66,20 @@ def parser() -> argparse.ArgumentParser:
 Measures the queries in runner/queries/sql with Apache Flink, in one JVM, over a stream on an embedded
 server with its defaults: how many stored events per second each processes, and the time until the
 results of new events arrive. In the same run: what the library's consumer, the reader, and Flink's
-source alone read. Takes about four minutes.""",
+source alone read. All take turns, so that each round has every way. Takes about five minutes on an
+idle machine with two processors; with --kafka nine, or seven with --rounds 2.""",
         epilog=f"""\
 Examples:
   {COMMAND}
   {COMMAND} --kafka
   {COMMAND} --only pass-through --only two-step-pattern --rounds 5
 
-Results: report.txt and result.json, in results/queries/<UTC time>/.
+Results: report.txt and result.json, in results/queries/<UTC time>/. scripts/draw_report.bash draws them,
+scripts/results_table.py writes the table of a kept one.
 The last line printed is "Results: <path of result.json>".
 
-Exit codes: 0 measured; 1 a step failed; 2 wrong input; 130 after Ctrl-C and 143 after SIGTERM.
+Exit codes: 0 measured; 1 a step failed, or a query had no results; 2 wrong input; 130 after Ctrl-C and
+143 after SIGTERM.
 """,
     )
     result.add_argument("--events", type=int, default=1_000_000, help="stored events (default: %(default)s)")
@@ -104,7 +87,7 @@ Exit codes: 0 measured; 1 a step failed; 2 wrong input; 130 after Ctrl-C and 143
         "--rounds",
         type=int,
         default=3,
-        help="how often consumer, reader, source and pass-through run, in turns (default: %(default)s)",
+        help="how often each way to read is measured, after one that warms up (default: %(default)s)",
     )
     result.add_argument(
         "--latency-seconds",
@@ -123,13 +106,7 @@ Exit codes: 0 measured; 1 a step failed; 2 wrong input; 130 after Ctrl-C and 143
 
 def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
-    return run_benchmark(
-        ROOT,
-        ROOT / "results/queries",
-        ROOT / "target/queries",
-        lambda context: measure(options, arguments, context),
-        build_first=build_module,
-    )
+    return module_program.run(ROOT, MODULE, lambda context: measure(options, arguments, context))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ TEXTS = (
     "run",
     "settings",
     "phase",
+    "query",
     "system",
     "promises",
     "is acknowledged when",
@@ -24,7 +25,7 @@ TEXTS = (
 # Omitted from a table if no run has them.
 OPTIONAL = (
     *("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores"),
-    *("p50 to handler in loopback round trips", "of a COPY"),
+    *("p50 to handler in loopback round trips", "of a COPY", "of Flink's Kafka source"),
 )
 
 
@@ -338,6 +339,44 @@ def _sweep(run: Run) -> list[dict[str, str]]:
     return rows
 
 
+def _queries(run: Run) -> list[dict[str, str]]:
+    """A row for each way to read the stream; a query's has its latency, too."""
+    parts = {part["name"]: part for part in run.result["parts"]}
+
+    def rows(part: str, table: str) -> dict[str, Mapping[str, Any]]:
+        tables = parts.get(part, {}).get("tables", [])
+        return {row["name"]: row["figures"] for one in tables if one["name"] == table for row in one["rows"]}
+
+    latencies = rows("latency", "query")
+    at = rows("latency", "").get("published", {}).get("value", {}).get("value", 0)
+    shown = []
+    for way, figures in rows("throughput", "way").items():
+        latency = latencies.get(way, {})
+        shown.append(
+            {
+                "query": way,
+                "read": f"{_figure(figures.get('events_per_second'), ',.0f')}/s",
+                "of the consumer": _figure(figures.get("vs consumer"), ".2f"),
+                "of Flink's Kafka source": _figure(figures.get("vs Kafka source"), ".2f"),
+                f"age of results at {at:,.0f}/s, p50 / p99": (
+                    f"{latency['p50_ms']['value']:,.0f} / {latency['p99_ms']['value']:,.0f} ms"
+                    if latency
+                    else ""
+                ),
+            }
+        )
+    return shown
+
+
+def _figure(figure: Mapping[str, Any] | None, form: str) -> str:
+    """The median with the lowest and the highest of the rounds; empty without a figure."""
+    if figure is None:
+        return ""
+    rounds = figure.get("rounds") or [figure["value"]]
+    text = format(figure["value"], form)
+    return text if len(rounds) == 1 else f"{text} ({min(rounds):{form}}–{max(rounds):{form}})"
+
+
 def _rate(rate: float | None) -> str:
     return f"{rate:,.0f}/s" if rate is not None else ""
 
@@ -348,6 +387,7 @@ def _latency(percentiles: Mapping[str, float] | None) -> str:
 
 ROWS: Mapping[str, Callable[[Run], list[dict[str, str]]]] = {
     "blast": _blast,
+    "queries": _queries,
     "search": _search,
     "sweep": _sweep,
 }

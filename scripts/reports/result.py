@@ -22,7 +22,7 @@ HISTOGRAMS = {
     "end_to_end_micros": "intended send to handler",
     "schedule_delay_micros": "intended send to call",
 }
-LOCAL_SCRIPTS = ("run_local_benchmark.bash", "run_workload.bash")
+LOCAL_SCRIPTS = ("run_local_benchmark.bash", "run_workload.bash", "run_queries.bash")
 
 
 class NoReport(Exception):
@@ -174,7 +174,7 @@ class Result:
 
     @property
     def parts(self) -> Sequence[Mapping[str, Any]]:
-        """The parts of a run of kind limits: tables of named figures."""
+        """The parts of a run of kind limits or queries: tables of named figures."""
         return list(self.data.get("parts") or [])
 
     @property

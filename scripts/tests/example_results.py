@@ -253,6 +253,58 @@ def sweep_result(run: str, *, buffer: int = 102_400, nodes: int = 1, cluster: st
     }
 
 
+def queries_result(kafka: bool = True) -> dict[str, Any]:
+    """Of run_queries.bash: the library's consumer and one query."""
+
+    def figure(*rounds: float, unit: str = "") -> dict[str, Any]:
+        return {"value": sorted(rounds)[len(rounds) // 2], "unit": unit, "rounds": list(rounds)}
+
+    query = {"events_per_second": figure(700_000, 600_000, 800_000, unit="events/s")}
+    query["vs consumer"] = figure(0.7, 0.75, 0.8)
+    if kafka:
+        query["vs Kafka source"] = figure(1.4, 1.2, 1.1)
+    consumer = {"events_per_second": figure(1_000_000, 800_000, 1_100_000, unit="events/s")}
+    latency = {
+        "results": {"value": 5000, "unit": ""},
+        "p50_ms": {"value": 12, "unit": "ms"},
+        "p99_ms": {"value": 41, "unit": "ms"},
+    }
+    return {
+        **_without_phases("queries", "queries", "queries"),
+        "parts": [
+            {
+                "name": "throughput",
+                "title": "how many stored events are read per second, in turns",
+                "tables": [
+                    {
+                        "name": "way",
+                        "rows": [
+                            {"name": "the library's consumer", "figures": consumer},
+                            {"name": "pass-through", "figures": query},
+                        ],
+                    }
+                ],
+            },
+            {
+                "name": "latency",
+                "title": "age of a result",
+                "tables": [
+                    {
+                        "name": "",
+                        "rows": [
+                            {
+                                "name": "published",
+                                "figures": {"value": {"value": 1000, "unit": "events/s"}},
+                            }
+                        ],
+                    },
+                    {"name": "query", "rows": [{"name": "pass-through", "figures": latency}]},
+                ],
+            },
+        ],
+    }
+
+
 def _without_phases(run: str, workload: str, kind: str) -> dict[str, Any]:
     result = phases_result(run, workload)
     for name in ("series", "histograms", "consumers", "resources"):

@@ -116,8 +116,7 @@ def test_comparison_machines_never_share_a_table(tmp_path: Path) -> None:
 
 
 def test_kept_results_are_drawn(tmp_path: Path) -> None:
-    newest = max((ROOT / "results").glob("20*"))
-    source = newest / "2-rate-1000/result.json"
+    source = max((ROOT / "results").glob("20*/**/*rate-1000/result.json"))
     (kept,) = example.write(tmp_path, {"kept": json.loads(source.read_text())})
 
     assert draw_report.main([str(kept)]) == 0
@@ -137,6 +136,17 @@ def test_page_of_limits_shows_figures_with_intervals() -> None:
     assert "<td>COPY BINARY, 1 connection</td>" in shown
     assert re.search(r"<td>265,799 \([\d,]+ to [\d,]+\) events/s</td>", shown)
     assert "append" in run_page.headline(result)
+
+
+def test_page_of_queries_has_their_figures(tmp_path: Path) -> None:
+    (kept,) = example.write(tmp_path, {"kept": example.queries_result()})
+
+    assert draw_report.main([str(kept)]) == 0
+
+    html = (kept / "report.html").read_text()
+    assert "<td>pass-through</td>" in html
+    assert "latency: age of a result" in html
+    assert not (tmp_path / "comparison.html").exists()
 
 
 def test_tables_of_a_kept_result_are_written(tmp_path: Path) -> None:

@@ -182,6 +182,32 @@ def test_workloads_only_the_named_ones(tmp_path: Path) -> None:
     assert "| [b](b) | 3 | 0 |" in markdown(tmp_path, tmp_path, ["blast"])
 
 
+def test_queries_have_a_row_for_each_way_to_read(tmp_path: Path) -> None:
+    example.write(tmp_path, {"a": example.queries_result()})
+
+    lines = markdown(tmp_path, tmp_path).splitlines()
+
+    assert lines[0] == "### queries"
+    assert lines[3] == (
+        "| run | query | read | of the consumer | of Flink's Kafka source"
+        " | age of results at 1,000/s, p50 / p99 | runs | passed |"
+    )
+    assert lines[5] == (
+        "| [a](a) | the library's consumer | 1,000,000 (800,000–1,100,000)/s |  |  |  | one run | yes |"
+    )
+    assert lines[6] == (
+        "| [a](a) | pass-through | 700,000 (600,000–800,000)/s | 0.75 (0.70–0.80) | 1.20 (1.10–1.40)"
+        " | 12 / 41 ms | one run | yes |"
+    )
+    assert overview([tmp_path]) == ""
+
+
+def test_queries_without_kafka_have_no_column_for_it(tmp_path: Path) -> None:
+    example.write(tmp_path, {"a": example.queries_result(kafka=False)})
+
+    assert "Kafka" not in markdown(tmp_path, tmp_path)
+
+
 def test_overview_has_the_comparison_of_systems(tmp_path: Path) -> None:
     phases: example.Phases = (
         ("warm-up", False, 0, 20_000, 5),

@@ -62,6 +62,7 @@ class GrowthChaosIT {
     private static final int PARTITIONS = 3;
     private static final int PARTITIONS_MAX = 200;
     private static final int MEMBERS = 2;
+    private static final int PUBLISH_PAUSE_MAX_MS = 250;
     private static final Duration DEADLINE = Duration.ofMinutes(2);
 
     @TempDir
@@ -84,7 +85,8 @@ class GrowthChaosIT {
         try (EmbeddedEventsDb database = EmbeddedEventsDb.builder().start();
                 HikariDataSource pool = Pools.pool(database);
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build();
-                PublisherGroup publishers = new PublisherGroup(database, STREAM, folder, random, 100)) {
+                PublisherGroup publishers =
+                        new PublisherGroup(database, STREAM, folder, random, PUBLISH_PAUSE_MAX_MS)) {
             eventSql.createStream(
                     TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
             Handled slow = new Handled();

@@ -58,17 +58,14 @@ final class LimitsRun {
                 problems.add("Interrupted");
             }
             RunMetadata metadata = new RunMetadata(spec, provider, context);
-            RunResult result = RunResult.withoutPhases(
+            RunResult result = RunResult.ofParts(
                     metadata.identity(id, startedAt),
                     new RunResult.Verdict(problems.isEmpty(), interrupted, problems),
                     spec,
                     metadata.driver("PostgreSQL " + ShardServerInfo.read(shard).serverVersion()),
                     context.machine(),
                     metadata.readDatabases(LoadClock.SYSTEM),
-                    null,
-                    null,
-                    parts,
-                    null);
+                    parts);
             ended.accept(result);
             return result;
         }

@@ -49,7 +49,7 @@ final class ResultOptions {
     }
 
     RunResult.Machine machine() {
-        return RunMetadata.machine(processors(), recycledWalMb == 0 ? null : recycledWalMb);
+        return RunResult.Machine.ofThis(processors(), recycledWalMb == 0 ? null : recycledWalMb);
     }
 
     Summary.Provenance provenance() {

@@ -142,7 +142,7 @@ final class RunCommand extends RunnerCommand {
                     });
                 case BLAST, SWEEP -> new TrialsRun(run, driver, context).run(folder, shown);
                 case PHASES, SEARCH -> new WorkloadRun(run, driver, context).run(folder, shown);
-                case PUBLISH -> throw new IllegalArgumentException(run.name());
+                case PUBLISH, QUERIES -> throw new IllegalArgumentException(run.name());
             };
             return result.verdict().passed();
         } catch (Exception e) {

@@ -5,21 +5,16 @@ import io.eventsql.runner.database.DatabaseInfo;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.Guarantees;
 import io.eventsql.runner.load.LoadClock;
-import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.spec.RunSpec;
-import java.lang.management.ManagementFactory;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /** The metadata of a run's result. */
 record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext context) {
-    private static final double BYTES_PER_MB = 1e6;
-
     /** Returns the identity of the run, which ends now. */
     RunResult.Identity identity(String id, Instant startedAt) {
         return new RunResult.Identity(
@@ -52,20 +47,6 @@ record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext
     }
 
     static RunResult.Machine machine() {
-        return machine(Runtime.getRuntime().availableProcessors(), null);
-    }
-
-    /** @param recycledWalMb see {@link RunResult.Machine#recycledWalMb()} */
-    static RunResult.Machine machine(int cpus, @Nullable Integer recycledWalMb) {
-        long memoryMb =
-                ManagementFactory.getOperatingSystemMXBean() instanceof com.sun.management.OperatingSystemMXBean system
-                        ? Math.round(system.getTotalMemorySize() / BYTES_PER_MB)
-                        : 0;
-        return new RunResult.Machine(
-                cpus,
-                memoryMb,
-                Summary.Machine.thisSystem(),
-                System.getProperty("java.version", "unknown"),
-                recycledWalMb);
+        return RunResult.Machine.ofThis(Runtime.getRuntime().availableProcessors(), null);
     }
 }

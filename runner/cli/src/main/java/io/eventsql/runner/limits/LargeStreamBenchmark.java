@@ -22,7 +22,7 @@ final class LargeStreamBenchmark {
     private static final int PARTITIONS = 10;
     private static final int COPIES_AT_ONCE = 2;
     private static final int CALLERS = 4;
-    private static final long SMALL_EVENTS = 1_000_000;
+    private static final long SMALL_EVENTS_MAX = 1_000_000;
     private static final int STATEMENTS = 500;
 
     private final LimitsContext context;
@@ -90,7 +90,7 @@ final class LargeStreamBenchmark {
             context.deleteStream(small());
         }
         smallStreams++;
-        create(small(), Math.min(SMALL_EVENTS, events));
+        create(small(), Math.min(SMALL_EVENTS_MAX, events / 2));
     }
 
     private void create(String stream, long count) throws SQLException {
@@ -107,7 +107,7 @@ final class LargeStreamBenchmark {
             }
             for (int p = 0; p < PARTITIONS; p++) {
                 copies.get(p).get();
-                if (count > SMALL_EVENTS) {
+                if (count == events) {
                     context.show("Large: %,d of %,d events", count / PARTITIONS * (p + 1), count);
                 }
             }

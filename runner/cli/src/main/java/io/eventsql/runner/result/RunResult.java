@@ -8,10 +8,12 @@ import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.ReplayerCounts;
+import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.WorkloadKind;
+import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -34,7 +36,7 @@ import tools.jackson.databind.JsonNode;
  * @param trials the trials of kind {@code blast} or {@code sweep}, each a {@link
  *     io.eventsql.runner.trials.BlastTrial} or {@link io.eventsql.runner.trials.SweepTrial}; otherwise {@code null}
  * @param copyLimit a plain COPY of the same events as in the trials; {@code null} if not measured
- * @param parts the parts of kind {@code limits}; otherwise {@code null}
+ * @param parts the parts of kind {@code limits} or {@code queries}; otherwise {@code null}
  * @param search the search, for kind {@code search}
  * @param stress the stress analysis, if a phase was a multiple above 1 of an earlier one
  * @param series the time series of phases; otherwise {@code null}
@@ -85,6 +87,18 @@ public record RunResult(
         return new RunResult(
                 FORMAT, identity, verdict, settings, driver, machine, databases, List.of(), List.of(), List.of(),
                 trials, copyLimit, parts, null, null, null, resources, null);
+    }
+
+    /** Returns the result of parts. */
+    public static RunResult ofParts(
+            Identity identity,
+            Verdict verdict,
+            RunSpec settings,
+            DriverInfo driver,
+            Machine machine,
+            List<DatabaseInfo> databases,
+            List<ResultPart> parts) {
+        return withoutPhases(identity, verdict, settings, driver, machine, databases, null, null, parts, null);
     }
 
     /**
@@ -147,7 +161,23 @@ public record RunResult(
             String javaVersion,
 
             @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable
-            Integer recycledWalMb) {}
+            Integer recycledWalMb) {
+        private static final double BYTES_PER_MB = 1e6;
+
+        /** Returns this machine. */
+        public static Machine ofThis(int cpus, @Nullable Integer recycledWalMb) {
+            long memoryMb = ManagementFactory.getOperatingSystemMXBean()
+                            instanceof com.sun.management.OperatingSystemMXBean system
+                    ? Math.round(system.getTotalMemorySize() / BYTES_PER_MB)
+                    : 0;
+            return new Machine(
+                    cpus,
+                    memoryMb,
+                    Summary.Machine.thisSystem(),
+                    System.getProperty("java.version", "unknown"),
+                    recycledWalMb);
+        }
+    }
 
     /**
      * The metrics of a phase. Rates are events/s from the first intended send to the last acknowledgement or delivery.

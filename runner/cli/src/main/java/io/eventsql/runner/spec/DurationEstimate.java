@@ -25,6 +25,7 @@ final class DurationEstimate {
                     case BLAST -> blasting(run);
                     case SWEEP -> sweeping(run);
                     case LIMITS -> limits(Objects.requireNonNull(run.limits()));
+                    case QUERIES -> throw new IllegalArgumentException("not a run of the runner: " + run.name());
                 };
     }
 

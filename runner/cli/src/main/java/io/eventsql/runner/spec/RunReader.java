@@ -38,6 +38,7 @@ final class RunReader {
 
     /** @throws InvalidWorkloadException if a field is invalid */
     RunSpec read() {
+        fields.require(kind != WorkloadKind.QUERIES, "kind", "must not be queries: scripts/run_queries.bash runs them");
         EnvironmentSpec environment = environment(fields.object("environment"));
         if (kind == WorkloadKind.LIMITS) {
             RunSpec run = RunSpec.ofLimits(name, limits(fields.object("limits")));
@@ -236,11 +237,11 @@ final class RunReader {
     private void checkCalls(RunSpec run) {
         for (int i = 0; i < run.phases().size(); i++) {
             PhaseSpec phase = run.phases().get(i);
+            boolean canHold = kind == WorkloadKind.PHASES
+                    && run.environment().isPostgres()
+                    && run.environment().databases() == 1;
             fields.require(
-                    !phase.holdsSnapshot()
-                            || kind == WorkloadKind.PHASES
-                                    && run.environment().isPostgres()
-                                    && run.environment().databases() == 1,
+                    !phase.holdsSnapshot() || canHold,
                     "phases." + i + ".held_snapshot",
                     "requires kind phases and one PostgreSQL database");
             long callBytes = (long) run.events().bytes() * phase.eventsPerCall();

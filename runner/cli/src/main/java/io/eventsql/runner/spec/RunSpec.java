@@ -73,6 +73,28 @@ public record RunSpec(
                 Map.of());
     }
 
+    /**
+     * Returns a run of queries on one database.
+     *
+     * @param driver the engine
+     * @param options what it was asked for
+     */
+    public static RunSpec ofQueries(String name, String driver, Map<String, String> options) {
+        return new RunSpec(
+                name,
+                WorkloadKind.QUERIES,
+                new EnvironmentSpec("postgres", 1, "none", Map.of()),
+                new SystemSpec(driver, options),
+                new EventsSpec(0, 0),
+                new StreamsSpec(1, 4, 0, 0, 0),
+                List.of(),
+                null,
+                null,
+                null,
+                null,
+                Map.of());
+    }
+
     /** Returns the estimated duration in seconds. */
     public long estimatedSeconds() {
         return DurationEstimate.seconds(this);

@@ -21,5 +21,8 @@ public enum WorkloadKind {
     SWEEP,
     /** Parts that show how close the library comes to the limits of PostgreSQL. */
     @JsonProperty("limits")
-    LIMITS
+    LIMITS,
+    /** Queries of Flink. They have a program of their own, so that the runner needs no Flink. */
+    @JsonProperty("queries")
+    QUERIES
 }

@@ -189,7 +189,9 @@ class WorkloadFileTest {
         assertRejected("description: D.\nkind: phases\nkind: phases\n", "Duplicate");
         assertRejected("description: D.\n", "kind is missing: one of publish, phases, search, blast, sweep");
         assertRejected(
-                "kind: dance\n", "kind must be one of publish, phases, search, blast, sweep, limits, but is 'dance'");
+                "kind: dance\n",
+                "kind must be one of publish, phases, search, blast, sweep, limits, queries, but is 'dance'");
+        assertRejected("{description: D., kind: queries}", "kind must not be queries: scripts/run_queries.bash");
         assertRejected(SMALL.replace("description: Something.", ""), "description must be one line");
         assertRejected(SMALL + "runs: []", "runs must be a list of at least one run");
         assertRejected(SMALL + "runs: [{name: a}, {name: a}]", "the run name a is not unique");

@@ -32,15 +32,19 @@ final class Latency {
     private static final Map<String, String> SETTINGS =
             Map.of("pipeline.auto-watermark-interval", "20 ms", "execution.buffer-timeout.interval", "5 ms");
     /** Where the tasks, which run in this JVM, record. */
-    private static final AtomicReference<Histogram> RECORDED = new AtomicReference<>(newHistogram());
+    private static final AtomicReference<@Nullable Recording> RECORDING = new AtomicReference<>();
 
     private Latency() {}
 
-    private static Histogram newHistogram() {
-        return new SynchronizedHistogram(LATENCY_MS_MAX, DIGITS);
-    }
+    /**
+     * What is measured now.
+     *
+     * @param query whose results count: the tasks of a canceled job end a little later
+     * @param fromMs the time from which on what completes a result counts
+     */
+    private record Recording(String query, long fromMs, Histogram micros) {}
 
-    /** Runs a query over what is published from now on. */
+    /** Runs a query over what is published from now on; returns microseconds, exact to a millisecond. */
     static Histogram measure(
             MeasuredCluster cluster, Path folder, Query query, int eventsPerSecond, long seconds, int parallelism)
             throws Exception {
@@ -53,30 +57,42 @@ final class Latency {
                 .filter(table.getResolvedSchema().getColumnNames()::contains)
                 .findFirst()
                 .orElseThrow();
-        tables.environment().toChangelogStream(table).filter(new Recorder(time)).sinkTo(new DiscardingSink<>());
+        tables.environment()
+                .toChangelogStream(table)
+                .filter(new Recorder(query.name(), time))
+                .sinkTo(new DiscardingSink<>());
         JobClient job = tables.executeAsync();
         cluster.publishAtRate(eventsPerSecond, WARM_UP.toSeconds(), new Positions(2));
-        RECORDED.set(newHistogram());
+        Histogram micros = new SynchronizedHistogram(TimeUnit.MILLISECONDS.toMicros(LATENCY_MS_MAX), DIGITS);
+        RECORDING.set(new Recording(query.name(), System.currentTimeMillis(), micros));
         cluster.publishAtRate(eventsPerSecond, seconds, new Positions(3));
         TimeUnit.SECONDS.sleep(1);
+        RECORDING.set(null);
         job.cancel().get();
-        return RECORDED.get();
+        return micros;
     }
 
     /** Records the age of each row that arrives. */
     private static final class Recorder implements FilterFunction<Row> {
         private static final long serialVersionUID = 1L;
+        private final String query;
         private final String time;
 
-        private Recorder(String time) {
+        private Recorder(String query, String time) {
+            this.query = query;
             this.time = time;
         }
 
         @Override
         public boolean filter(Row row) {
-            if (row.getKind() != RowKind.UPDATE_BEFORE) {
-                long ageMs = System.currentTimeMillis() - millis(row.getField(time));
-                RECORDED.get().recordValue(Math.clamp(ageMs, 0L, LATENCY_MS_MAX));
+            long ms = millis(row.getField(time));
+            Recording recording = RECORDING.get();
+            if (recording != null
+                    && row.getKind() != RowKind.UPDATE_BEFORE
+                    && recording.query().equals(query)
+                    && ms >= recording.fromMs()) {
+                long ageMs = Math.clamp(System.currentTimeMillis() - ms, 0L, LATENCY_MS_MAX);
+                recording.micros().recordValue(TimeUnit.MILLISECONDS.toMicros(ageMs));
             }
             return true;
         }

@@ -5,7 +5,11 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.StreamSpec;
+import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.runner.database.DatabaseInfo;
+import io.eventsql.runner.load.LoadClock;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -47,6 +51,12 @@ final class MeasuredCluster implements AutoCloseable {
     /** Returns the options of the tables in {@code positions.sql}. */
     Map<String, String> options() {
         return Map.of("url", String.join(";", urls), "username", server.username(), "password", server.password());
+    }
+
+    /** Returns version and settings of the server. */
+    DatabaseInfo databaseInfo() throws SQLException {
+        DatabaseAddress address = new DatabaseAddress(urls.getFirst(), server.username(), server.password());
+        return DatabaseInfo.read(0, address, LoadClock.SYSTEM);
     }
 
     /** Publishes events whose sensors' clocks are a millisecond apart. */

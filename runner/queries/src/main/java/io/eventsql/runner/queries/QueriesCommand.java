@@ -1,11 +1,15 @@
 package io.eventsql.runner.queries;
 
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.result.RunFolder;
+import io.eventsql.runner.result.RunResult;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import org.HdrHistogram.Histogram;
@@ -22,25 +26,20 @@ import picocli.CommandLine.Spec;
         description = {
             "Measures queries of Apache Flink over a stream on an embedded server, with its defaults.",
             "",
-            "Prints for each query how many events per second it processes, and the time until its results arrive; before them what"
+            "Measures for each query how many events per second it processes, and the time until its results arrive; next to them what"
                     + " the library's consumer, the reader, and Flink's source alone read in the same run."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class QueriesCommand implements Callable<Integer> {
-    private static final int PERCENT = 100;
-    private static final double P50 = 50;
-    private static final double P99 = 99;
-
     @Option(names = "--events", defaultValue = "1000000", description = "stored events (default: ${DEFAULT-VALUE})")
     private long events;
 
     @Option(
             names = "--rounds",
             defaultValue = "3",
-            description =
-                    "how often consumer, reader, source and pass-through are measured, in turns; medians are printed"
-                            + " (default: ${DEFAULT-VALUE})")
+            description = "how often each way is measured, in turns, after a first time that warms up"
+                    + " (default: ${DEFAULT-VALUE})")
     private int rounds;
 
     @Option(names = "--only", description = "a query to measure; repeatable (default: all)")
@@ -66,6 +65,24 @@ final class QueriesCommand implements Callable<Integer> {
             description = "a Kafka broker, host:port: the queries also run with Flink's Kafka source")
     private @Nullable String kafka;
 
+    @Option(names = "--kafka-version", defaultValue = "unknown", description = "of the broker, recorded in the result")
+    private String kafkaVersion = "";
+
+    @Option(
+            names = "--out",
+            defaultValue = "result.json",
+            description = "result file; report.txt is written next to it")
+    private Path file = Path.of("result.json");
+
+    @Option(names = "--command", defaultValue = "unknown", description = "recorded in the result")
+    private String command = "";
+
+    @Option(names = "--git-commit", defaultValue = "unknown", description = "recorded in the result")
+    private String gitCommit = "";
+
+    @Option(names = "--cpus", defaultValue = "0", description = "processors of the machine (0: detected)")
+    private int cpus;
+
     @Option(names = "--queries", defaultValue = "runner/queries/sql", description = "their folder", hidden = true)
     private Path folder = Path.of("runner/queries/sql");
 
@@ -79,114 +96,67 @@ final class QueriesCommand implements Callable<Integer> {
         System.exit(status); // Flink's threads may live on
     }
 
-    /** One way to read the stream once. */
-    @FunctionalInterface
-    private interface Measurement {
-        double run() throws Exception;
-    }
-
-    private record Way(String name, Measurement measurement, List<Double> rates) {
-        Way(String name, Measurement measurement) {
-            this(name, measurement, new ArrayList<>());
-        }
-
-        double median() {
-            return rates.stream().sorted().toList().get(rates.size() / 2);
-        }
-    }
-
     @Override
     public Integer call() throws Exception {
+        Instant startedAt = Instant.now();
         List<Query> queries = Query.all(folder).stream()
                 .filter(query -> only.isEmpty() || only.contains(query.name()))
                 .toList();
-        long startMs = Instant.now().toEpochMilli();
         try (MeasuredCluster cluster = new MeasuredCluster(1)) {
-            out().printf(Locale.ROOT, "%,d events on one shard, parallelism %d%n", events, parallelism);
-            cluster.publish(events, startMs, new Positions(1));
-            Throughput throughput = new Throughput(cluster, folder, events, parallelism);
-            @Nullable KafkaTopic topic = null;
-            if (kafka != null) {
-                topic = new KafkaTopic(kafka);
-                topic.publish(events, startMs, new Positions(1));
-            }
-            measureReading(throughput, topic);
-            measureQueries(throughput, topic, queries);
+            cluster.publish(events, startedAt.toEpochMilli(), new Positions(1));
+            List<ResultPart> parts = new ArrayList<>();
+            parts.add(throughput(cluster, queries, startedAt.toEpochMilli()));
             if (latencySeconds > 0) {
-                measureLatency(cluster, queries);
+                parts.add(latency(cluster, queries));
             }
-        }
-        return 0;
-    }
-
-    private void measureReading(Throughput throughput, @Nullable KafkaTopic topic) throws Exception {
-        Query passThrough = Query.all(folder).getFirst();
-        List<Way> ways = new ArrayList<>(List.of(
-                new Way("plain consumer", throughput::plainConsumer),
-                new Way("reader", throughput::reader),
-                new Way("source alone", throughput::source),
-                new Way("pass-through", () -> throughput.query(passThrough))));
-        if (topic != null) {
-            KafkaTopic given = topic;
-            ways.add(new Way("pass-through, Kafka", () -> throughput.kafkaQuery(passThrough, given)));
-        }
-        for (int round = 0; round <= rounds; round++) { // the first one warms up
-            for (Way way : ways) {
-                double rate = way.measurement().run();
-                if (round > 0) {
-                    way.rates().add(rate);
-                }
-            }
-        }
-        double consumer = ways.getFirst().median();
-        out().printf(
-                        Locale.ROOT,
-                        "%-22s %12s %12s %12s %22s%n",
-                        "reading",
-                        "events/s",
-                        "min",
-                        "max",
-                        "% of plain consumer");
-        for (Way way : ways) {
-            out().printf(
-                            Locale.ROOT,
-                            "%-22s %,12.0f %,12.0f %,12.0f %22.0f%n",
-                            way.name(),
-                            way.median(),
-                            way.rates().stream().min(Double::compare).orElseThrow(),
-                            way.rates().stream().max(Double::compare).orElseThrow(),
-                            PERCENT * way.median() / consumer);
+            RunResult result = new QueriesResult(command, gitCommit, processors(), settings())
+                    .of(startedAt, cluster.databaseInfo(), parts);
+            RunFolder.writeFile(file, result).forEach(out()::println);
+            return result.verdict().passed() ? 0 : 1;
         }
     }
 
-    private void measureQueries(Throughput throughput, @Nullable KafkaTopic topic, List<Query> queries)
-            throws Exception {
-        out().printf(Locale.ROOT, "%-22s %12s %12s%n", "query", "events/s", topic == null ? "" : "with Kafka");
+    private ResultPart throughput(MeasuredCluster cluster, List<Query> queries, long startMs) throws Exception {
+        Throughput throughput = new Throughput(cluster, folder, events, parallelism);
+        Rotation rotation = new Rotation();
+        rotation.add(QueryParts.CONSUMER, throughput::plainConsumer);
+        rotation.add("reader, one thread", throughput::reader);
+        rotation.add("source alone", throughput::source);
+        queries.forEach(query -> rotation.add(query.name(), () -> throughput.query(query)));
+        if (kafka != null) {
+            KafkaTopic topic = new KafkaTopic(kafka);
+            topic.publish(events, startMs, new Positions(1));
+            queries.forEach(query ->
+                    rotation.add(QueryParts.withKafka(query.name()), () -> throughput.kafkaQuery(query, topic)));
+        }
+        rotation.run(rounds, out()::println);
+        return QueryParts.throughput(rotation.rates());
+    }
+
+    private ResultPart latency(MeasuredCluster cluster, List<Query> queries) throws Exception {
+        Map<String, Histogram> micros = new LinkedHashMap<>();
         for (Query query : queries) {
-            String withKafka =
-                    topic == null ? "" : String.format(Locale.ROOT, "%,.0f", throughput.kafkaQuery(query, topic));
-            out().printf(Locale.ROOT, "%-22s %,12.0f %12s%n", query, throughput.query(query), withKafka);
+            out().println("Latency of " + query + "...");
+            micros.put(query.name(), Latency.measure(cluster, folder, query, latencyRate, latencySeconds, parallelism));
         }
+        return QueryParts.latency(latencyRate, micros);
     }
 
-    private void measureLatency(MeasuredCluster cluster, List<Query> queries) throws Exception {
-        out().printf(
-                        Locale.ROOT,
-                        "%-22s %12s %12s %12s%n",
-                        "query at " + latencyRate + "/s",
-                        "results",
-                        "p50 ms",
-                        "p99 ms");
-        for (Query query : queries) {
-            Histogram latency = Latency.measure(cluster, folder, query, latencyRate, latencySeconds, parallelism);
-            out().printf(
-                            Locale.ROOT,
-                            "%-22s %,12d %12d %12d%n",
-                            query,
-                            latency.getTotalCount(),
-                            latency.getValueAtPercentile(P50),
-                            latency.getValueAtPercentile(P99));
+    private Map<String, String> settings() {
+        Map<String, String> settings = new LinkedHashMap<>();
+        settings.put("events", String.valueOf(events));
+        settings.put("rounds", String.valueOf(rounds));
+        settings.put("parallelism", String.valueOf(parallelism));
+        settings.put("latency_seconds", String.valueOf(latencySeconds));
+        settings.put("latency_rate", String.valueOf(latencyRate));
+        if (kafka != null) {
+            settings.put("kafka_version", kafkaVersion);
         }
+        return settings;
+    }
+
+    private int processors() {
+        return cpus == 0 ? Runtime.getRuntime().availableProcessors() : cpus;
     }
 
     private PrintWriter out() {

@@ -2,6 +2,7 @@ package io.eventsql.spring.internal.listener;
 
 import io.eventsql.spring.EventSqlListenerContainer;
 import io.eventsql.spring.EventSqlListenerRegistry;
+import io.eventsql.spring.internal.KeepAlive;
 import io.eventsql.spring.internal.ShutdownBudget;
 import java.time.Duration;
 import java.util.List;
@@ -12,14 +13,10 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 import org.springframework.context.SmartLifecycle;
 
 /** Starts and stops the application's listeners. Thread-safe. */
 public final class ListenerRegistry implements EventSqlListenerRegistry, SmartLifecycle {
-    private static final Logger LOG = LoggerFactory.getLogger(ListenerRegistry.class);
-
     private final Map<String, ListenerContainer> containers = new ConcurrentSkipListMap<>();
     private final ShutdownBudget shutdown;
     private @Nullable CountDownLatch running;
@@ -68,23 +65,8 @@ public final class ListenerRegistry implements EventSqlListenerRegistry, SmartLi
         }
         running = new CountDownLatch(1);
         if (!containers.isEmpty()) {
-            keepProcessAlive(running);
+            KeepAlive.until(running, "eventsql-listeners");
         }
-    }
-
-    /** All threads of the library are daemons: without this, an application that only listens would exit at once. */
-    private static void keepProcessAlive(CountDownLatch running) {
-        Thread thread = new Thread(
-                () -> {
-                    try {
-                        running.await();
-                    } catch (InterruptedException e) {
-                        LOG.debug("Interrupted; no longer keeping the process alive", e);
-                    }
-                },
-                "eventsql-listeners");
-        thread.setDaemon(false);
-        thread.start();
     }
 
     /** Stops all listeners at the same time. */
