@@ -8,6 +8,7 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -95,7 +96,7 @@ final class ConsumedEvents {
      * @throws IllegalStateException if a check failed, or no event arrives for a long time
      * @throws RunStoppedException after a stop signal
      */
-    long await(long events) throws SQLException {
+    private long await(long events) throws SQLException {
         long count = context.await(this::checkedCount, events, NO_PROGRESS, POLL);
         if (count < events) {
             throw new IllegalStateException("The consumer received " + count + " of " + events + " events");
@@ -103,6 +104,18 @@ final class ConsumedEvents {
         synchronized (this) {
             return lastNanos;
         }
+    }
+
+    /**
+     * Publishes, and waits until what was published is consumed. Returns the events over the time until then.
+     *
+     * @param publishing publishes events, the only ones that are consumed
+     */
+    MeasuredInterval during(Supplier<MeasuredInterval> publishing) throws SQLException {
+        long start = context.clock().nanos();
+        MeasuredInterval published = publishing.get();
+        long end = await(published.events());
+        return new MeasuredInterval(published.events(), published.calls(), end - start);
     }
 
     private synchronized long checkedCount() {

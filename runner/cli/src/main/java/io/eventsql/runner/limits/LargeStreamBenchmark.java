@@ -45,18 +45,18 @@ final class LargeStreamBenchmark {
                 .measure(
                         "Large",
                         List.of(
-                                Variant.of("publish, large", time -> {
+                                new Variant("publish, large", time -> {
                                     // Before the large stream's turn: what the server still writes delays that.
                                     renewSmall();
                                     return publish(large).run(time);
                                 }),
-                                Variant.of(
+                                new Variant(
                                         "publish, small",
                                         time -> publish(small()).run(time)),
-                                Variant.of(
+                                new Variant(
                                         "end to end, small",
                                         time -> endToEnd(small()).run(time)),
-                                Variant.of(
+                                new Variant(
                                         "end to end, large",
                                         time -> endToEnd(large).run(time))));
         PartRecorder part = context.recorder(
@@ -77,8 +77,8 @@ final class LargeStreamBenchmark {
         return PublishVariant.async(context.publishLoad(stream, 1), CALLERS);
     }
 
-    private EndToEndInterval endToEnd(String stream) {
-        return new EndToEndInterval(context, stream, publish(stream));
+    private Variant endToEnd(String stream) {
+        return publish(stream).endToEnd(context, stream);
     }
 
     private String small() {

@@ -257,6 +257,15 @@ final class RunReader {
                             + "), because a key belongs to one caller, but is "
                             + run.events().keys());
         }
+        BlastSpec blast = run.blast();
+        if (blast != null) {
+            int bytes = run.events().bytes();
+            fields.require(bytes > 0, "events.bytes", "must be the size of a message of the blast, but is 0");
+            fields.require(
+                    blast.capBytes() >= bytes,
+                    "blast.cap_bytes",
+                    "must be at least events.bytes (" + bytes + "), but is " + blast.capBytes());
+        }
         SearchSpec search = run.search();
         fields.require(
                 search == null

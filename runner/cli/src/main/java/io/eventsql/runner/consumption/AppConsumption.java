@@ -4,6 +4,7 @@ import io.eventsql.ConsumerPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.phases.Consumption;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -12,10 +13,9 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
-/** Waits until a consumer has handled all events that were stored when the wait started. */
-public final class ConsumptionWait {
-    private static final long POLL_NANOS = Duration.ofMillis(50).toNanos();
-    private static final long REPORT_NANOS = Duration.ofSeconds(1).toNanos();
+/** Consumption by apps that run elsewhere, the members of one consumer of a stream. */
+public final class AppConsumption implements Consumption {
+    private static final Duration POLL = Duration.ofMillis(50);
 
     private record Partition(int shard, int number) {
         static Partition of(ConsumerPosition position) {
@@ -24,52 +24,26 @@ public final class ConsumptionWait {
     }
 
     private final Supplier<List<ConsumerPosition>> positions;
-    private final LoadClock clock;
-    private final Duration timeout;
-    private final StopSignal stop;
+    private final ReportedWait wait;
     private final Consumer<String> out;
 
     /**
      * @param positions the consumer's position in each partition; retried if it throws {@link EventSqlException}
-     * @param timeout the maximum time to wait
-     * @param stop aborts the wait
-     * @param out receives about one progress line per second
+     * @param out receives about one progress line per second of a wait
      */
-    public ConsumptionWait(
-            Supplier<List<ConsumerPosition>> positions,
-            LoadClock clock,
-            Duration timeout,
-            StopSignal stop,
-            Consumer<String> out) {
+    public AppConsumption(Supplier<List<ConsumerPosition>> positions, LoadClock clock, Consumer<String> out) {
         this.positions = positions;
-        this.clock = clock;
-        this.timeout = timeout;
-        this.stop = stop;
+        this.wait = new ReportedWait(clock, POLL, out);
         this.out = out;
     }
 
-    /** Returns whether all events were handled in time; {@code false} after a timeout or a stop signal. */
-    public boolean await() {
-        long started = clock.nanos();
-        long reported = started;
+    /** Waits until the consumer has handled all events that were stored when the wait started. */
+    @Override
+    public boolean await(Duration timeout, StopSignal stop) {
         Map<Partition, Long> heads = new HashMap<>();
-        while (!stop.isRaised()) {
-            Optional<String> open = describeBacklog(heads);
-            if (open.isEmpty()) {
-                return true;
-            }
-            long now = clock.nanos();
-            if (now - started > timeout.toNanos()) {
-                out.accept("Not everything was consumed within " + timeout.toSeconds() + " s: " + open.get());
-                return false;
-            }
-            if (now - reported >= REPORT_NANOS) {
-                out.accept(open.get() + "; waiting for 1s...");
-                reported = now;
-            }
-            clock.parkNanos(POLL_NANOS);
-        }
-        return false;
+        Optional<String> open = wait.await(timeout, stop, () -> describeBacklog(heads));
+        open.ifPresent(what -> out.accept("Not everything was consumed within " + timeout.toSeconds() + " s: " + what));
+        return open.isEmpty() && !stop.isRaised();
     }
 
     /**

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 
-class ConsumptionWaitTest {
+class AppConsumptionTest {
     private final ManualClock clock = new ManualClock();
     private final StopSignal stop = new StopSignal();
     private final List<String> lines = new ArrayList<>();
@@ -86,7 +86,7 @@ class ConsumptionWaitTest {
     }
 
     private boolean await(Supplier<List<ConsumerPosition>> positions) {
-        return new ConsumptionWait(positions, clock, Duration.ofSeconds(10), stop, lines::add).await();
+        return new AppConsumption(positions, clock, lines::add).await(Duration.ofSeconds(10), stop);
     }
 
     private static ConsumerPosition position(int shard, int partition, long next, long head) {

@@ -1,7 +1,7 @@
-package io.eventsql.runner.report;
+package io.eventsql.runner.result;
 
 import io.eventsql.runner.consumption.ClockOffset;
-import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.workload.RunSettings;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,11 +17,10 @@ public final class SummaryText {
         Summary.Counts counts = summary.counts();
         Summary.Rates rates = summary.rates();
         List<String> lines = new ArrayList<>();
-        lines.add("Benchmark run " + summary.verdict().run() + ": " + verdict(summary.verdict()));
+        lines.add("Benchmark run " + summary.verdict().run() + ": "
+                + RunText.verdict(summary.verdict().passed(), summary.verdict().interrupted()));
         summary.verdict().problems().forEach(problem -> lines.add("  " + problem));
-        counts.publishErrorsByClass()
-                .forEach(error ->
-                        lines.add("  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage()));
+        lines.addAll(RunText.errors(counts.publishErrorsByClass()));
         lines.add("");
         lines.add(configuration(summary.configuration()));
         lines.add(String.format(
@@ -46,7 +45,7 @@ public final class SummaryText {
                 counts.warmupEvents()));
         if (counts.partitionsOfSeveralMembers() > 0
                 && summary.configuration().settings().events().keyed()) {
-            lines.add("More than one member handled " + count(counts.partitionsOfSeveralMembers(), "partition")
+            lines.add("More than one member handled " + RunText.count(counts.partitionsOfSeveralMembers(), "partition")
                     + ": order is checked within each member, not across members");
         }
         if (counts.eventsHandledBeforeIntended() > 0) {
@@ -54,13 +53,13 @@ public final class SummaryText {
                     + " events were apparently handled before they were sent; their latency counts as 0");
         }
         lines.add("");
-        lines.add(String.format(
-                Locale.ROOT, "%-34s%10s%10s%10s%10s%10s", "Latency in ms", "p50", "p90", "p99", "p99.9", "max"));
-        lines.add(row("intended send to acknowledgement", summary.latencies().publishLatencyMs()));
-        lines.add(row("intended send to handler", summary.latencies().endToEndLatencyMs()));
+        lines.add(RunText.LATENCY_HEADING);
+        lines.add(RunText.row(
+                "intended send to acknowledgement", summary.latencies().publishLatencyMs()));
+        lines.add(RunText.row("intended send to handler", summary.latencies().endToEndLatencyMs()));
         if (summary.configuration().rateAsked() > 0) {
-            lines.add(row("call to acknowledgement", summary.latencies().serviceLatencyMs()));
-            lines.add(row("intended send to call", summary.latencies().scheduleDelayMs()));
+            lines.add(RunText.row("call to acknowledgement", summary.latencies().serviceLatencyMs()));
+            lines.add(RunText.row("intended send to call", summary.latencies().scheduleDelayMs()));
         }
         lines.add("");
         lines.addAll(summary.conditions().lines());
@@ -80,7 +79,7 @@ public final class SummaryText {
     }
 
     /** Returns the lines about the environment of the run and the command that reproduces it. */
-    public static List<String> machine(Summary.Machine machine) {
+    private static List<String> machine(Summary.Machine machine) {
         Summary.Provenance provenance = machine.provenance();
         return List.of(
                 "PostgreSQL " + machine.postgresVersion() + " with fsync " + machine.fsync()
@@ -93,17 +92,6 @@ public final class SummaryText {
                 "Command: " + provenance.command());
     }
 
-    private static String verdict(Summary.Verdict verdict) {
-        if (verdict.interrupted()) {
-            return "INTERRUPTED";
-        }
-        return verdict.passed() ? "passed" : "FAILED";
-    }
-
-    private static String count(long number, String what) {
-        return number + " " + what + (number == 1 ? "" : "s");
-    }
-
     private static String configuration(Summary.Configuration configuration) {
         RunSettings.Load load = configuration.settings().load();
         RunSettings.Events events = configuration.settings().events();
@@ -111,22 +99,12 @@ public final class SummaryText {
                 ? load.eventsPerSecond() + " events per second each"
                 : "as fast as possible from " + load.callers()
                         + (load.async() ? " callers that do not wait" : " callers");
-        return count(configuration.shards(), "shard") + " with " + count(configuration.partitions(), "partition")
+        return RunText.count(configuration.shards(), "shard") + " with "
+                + RunText.count(configuration.partitions(), "partition")
                 + " each, "
-                + (configuration.members() > 1 ? count(configuration.members(), "member") + ", " : "")
-                + count(configuration.runners(), "runner") + ", " + pace + ", " + count(load.eventsPerCall(), "event")
-                + " a call, " + (events.keyed() ? count(events.keys(), "key") + " a runner" : "no keys");
-    }
-
-    private static String row(String what, Percentiles ms) {
-        return String.format(
-                Locale.ROOT,
-                "%-34s%10.3f%10.3f%10.3f%10.3f%10.3f",
-                what,
-                ms.p50(),
-                ms.p90(),
-                ms.p99(),
-                ms.p999(),
-                ms.max());
+                + (configuration.members() > 1 ? RunText.count(configuration.members(), "member") + ", " : "")
+                + RunText.count(configuration.runners(), "runner") + ", " + pace + ", "
+                + RunText.count(load.eventsPerCall(), "event")
+                + " a call, " + (events.keyed() ? RunText.count(events.keys(), "key") + " a runner" : "no keys");
     }
 }

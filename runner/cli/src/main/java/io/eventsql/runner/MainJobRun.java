@@ -1,24 +1,23 @@
 package io.eventsql.runner;
 
-import io.eventsql.ConsumerPosition;
-import io.eventsql.runner.consumption.ConsumptionWait;
 import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadClock;
-import io.eventsql.runner.load.LoadGenerator;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PhaseMeasurement;
-import io.eventsql.runner.measure.PublishMeter;
-import io.eventsql.runner.report.LoadWatchdog;
+import io.eventsql.runner.phases.LoadSession;
 import io.eventsql.runner.report.Progress;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult.Ending;
 import io.eventsql.runner.report.RunnerText;
-import io.eventsql.runner.report.SeriesProgress;
-import io.eventsql.runner.series.RunSeries;
-import io.eventsql.runner.series.SeriesListener;
+import io.eventsql.runner.spec.EnvironmentSpec;
+import io.eventsql.runner.spec.EventsSpec;
+import io.eventsql.runner.spec.PhaseRate;
+import io.eventsql.runner.spec.PhaseSpec;
+import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.WorkloadKind;
 import io.eventsql.runner.warmup.CompilationTime;
 import io.eventsql.runner.warmup.WarmupOutcome;
 import io.eventsql.runner.warmup.WarmupWatch;
@@ -27,42 +26,39 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.OptionalLong;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The steps of a run, in order: wait until the members share the consumer's partitions, warm up, wait until the warm-up
- * is consumed, wait for the other runners, publish the measured events, wait until they are consumed. After a stop
- * signal, the remaining steps are skipped except for a short final wait. Without that wait, events still in transit
- * would count as lost.
+ * The steps of the main job, in order: wait until the members share the consumer's partitions, warm up, wait until the
+ * warm-up is consumed, wait for the other runners, publish the measured events, wait until they are consumed. After a
+ * stop signal, the remaining steps are skipped except for a short final wait.
  */
-final class BenchmarkRun {
-    private static final Duration STOPPED_TIMEOUT = Duration.ofSeconds(5);
+final class MainJobRun {
     private static final Duration RUNNERS_TIMEOUT = Duration.ofSeconds(60);
+    /** Longer than the lease of a dead member. */
+    private static final Duration MEMBERS_TIMEOUT = Duration.ofSeconds(60);
 
     /**
      * The collaborators of a run.
      *
-     * @param generator sends the load
-     * @param positions the consumer's current positions
-     * @param lastHandledAtMicros when the app handled the last measured event of this runner, in epoch microseconds;
-     *     empty if unknown
-     * @param compilation the compilation times of this runner and the apps
+     * @param session sends the load of both phases; its events are consumed by apps
      * @param members waits until the members share the consumer's partitions
      * @param barrier synchronizes the start of all runners
-     * @param series records the measured phase second by second
+     * @param compilation the compilation times of this runner and the apps
+     * @param lastHandledAtMicros when the app handled the last measured event of this runner, in epoch microseconds;
+     *     empty if unknown
      * @param clock the time source
      * @param stop aborts the run
      */
     record RunContext(
-            LoadGenerator generator,
-            Supplier<List<ConsumerPosition>> positions,
-            Supplier<OptionalLong> lastHandledAtMicros,
-            CompilationTime.Source compilation,
+            LoadSession session,
             RebalanceWait members,
             StartBarrier barrier,
-            RunSeries series,
+            CompilationTime.Source compilation,
+            Supplier<OptionalLong> lastHandledAtMicros,
             LoadClock clock,
             StopSignal stop) {}
 
@@ -93,26 +89,63 @@ final class BenchmarkRun {
      * @param out receives the human-readable report
      * @param progress displays the progress
      */
-    BenchmarkRun(RunSettings settings, RunContext context, PrintStream out, ProgressDisplay progress) {
+    MainJobRun(RunSettings settings, RunContext context, PrintStream out, ProgressDisplay progress) {
         this.settings = settings;
         this.context = context;
         this.out = out;
         this.progress = progress;
     }
 
+    /** Returns the main job as a run of a workload: a warm-up and a measured phase, consumed by apps. */
+    static RunSpec spec(RunSettings settings) {
+        RunSettings.Events events = settings.events();
+        Integer bytes = events.eventBytes();
+        return new RunSpec(
+                "publish",
+                WorkloadKind.PUBLISH,
+                new EnvironmentSpec("postgres", 1, "none", Map.of()),
+                new RunSpec.SystemSpec("eventsql", Map.of()),
+                new EventsSpec(bytes == null ? 0 : bytes, events.keyed() ? events.keys() : 0),
+                new RunSpec.StreamsSpec(
+                        1,
+                        settings.stream().partitions(),
+                        0,
+                        0,
+                        settings.stream().consumeTimeoutSeconds()),
+                List.of(phase("warm-up", false, settings.load()), phase("measured", true, settings.load())),
+                null,
+                null,
+                null,
+                null,
+                Map.of());
+    }
+
+    private static PhaseSpec phase(String name, boolean measured, RunSettings.Load load) {
+        return new PhaseSpec(
+                name,
+                measured,
+                load.hasRate() ? PhaseRate.of(load.eventsPerSecond()) : null,
+                null,
+                load.hasRate() ? null : load.callers(),
+                load.async(),
+                load.eventsPerCall(),
+                measured ? 0 : load.warmupSeconds());
+    }
+
     /** @throws IOException if the app does not respond, or its members or the other runners are not ready in time */
     Outcome run() throws IOException {
-        if (!context.members.await()) {
-            return outcome(PhaseMeasurement.empty(), PhaseMeasurement.empty(), false);
+        PhaseMeasurement none = PhaseMeasurement.empty();
+        if (!context.members.await(MEMBERS_TIMEOUT, context.stop)) {
+            return outcome(none, none, false);
         }
         PhaseMeasurement warmup = warmUp();
-        if (!awaitConsumption() || context.stop.isRaised()) {
-            return outcome(warmup, PhaseMeasurement.empty(), false);
+        if (!context.session.drain() || context.stop.isRaised()) {
+            return outcome(warmup, none, false);
         }
         OptionalLong startAtMicros = context.barrier.await(
                 "measured", settings.stream().consumeTimeout().plus(RUNNERS_TIMEOUT), context.stop);
         if (startAtMicros.isEmpty()) {
-            return outcome(warmup, PhaseMeasurement.empty(), false);
+            return outcome(warmup, none, false);
         }
         CompilationTime before = compilation();
         PhaseMeasurement measured = publishMeasured(startAtMicros.getAsLong());
@@ -123,7 +156,7 @@ final class BenchmarkRun {
         out.println();
         out.println("Waiting for consumption....");
         out.println();
-        boolean consumed = awaitConsumption();
+        boolean consumed = context.session.drain();
         Long firstIntended = measured.firstIntendedAtMicros();
         if (consumed && firstIntended != null) {
             // Positions lag slightly behind. The app knows the exact time.
@@ -134,49 +167,60 @@ final class BenchmarkRun {
         return outcome(warmup, measured, consumed);
     }
 
-    private PhaseMeasurement warmUp() {
+    private PhaseMeasurement warmUp() throws IOException {
         RunSettings.Load load = settings.load();
         if (load.warmupSeconds() == 0) {
             return PhaseMeasurement.empty();
         }
-        if (load.warmsUpUntilWarm()) {
-            return warmUpUntilWarm();
-        }
         ClockAnchor anchor = ClockAnchor.now(context.clock);
+        if (load.warmsUpUntilWarm()) {
+            return warmUpUntilWarm(anchor);
+        }
         long events = load.eventsPerSecond() * load.warmupSeconds();
-        LoadPhase phase = load.hasRate()
+        LoadPhase time = load.hasRate()
                 ? LoadPhase.ofEvents(true, anchor, anchor.nanos(), events)
                 : LoadPhase.ofNanos(
                         true,
                         anchor,
                         anchor.nanos(),
                         Duration.ofSeconds(load.warmupSeconds()).toNanos());
-        PhaseMeasurement warmup = send(phase, "Warming up", events);
         warmth = WarmupOutcome.fixed(load.warmupSeconds());
-        printWarmup(warmup);
-        return warmup;
+        return warmUp(time, events);
     }
 
     /** Warms up until the JVMs of all runners and apps hardly compile, within the bounds of the settings. */
-    private PhaseMeasurement warmUpUntilWarm() {
+    private PhaseMeasurement warmUpUntilWarm(ClockAnchor anchor) {
         RunSettings.Load load = settings.load();
-        ClockAnchor anchor = ClockAnchor.now(context.clock);
         WarmupWatch.Bounds bounds = new WarmupWatch.Bounds(
                 Duration.ofSeconds(load.warmupSeconds()), Duration.ofSeconds(load.warmupMaxSeconds()));
         try (WarmupWatch watch =
                 new WarmupWatch(bounds, context.compilation, context.barrier, context.clock, anchor, out::println)) {
             watch.start();
-            LoadPhase phase = LoadPhase.until(true, anchor, anchor.nanos(), watch::endNanos);
-            PhaseMeasurement warmup = send(phase, "Warming up", 0);
+            PhaseMeasurement warmup = warmUp(LoadPhase.until(true, anchor, anchor.nanos(), watch::endNanos), 0);
             warmth = watch.outcome();
-            printWarmup(warmup);
             return warmup;
         }
     }
 
-    private void printWarmup(PhaseMeasurement warmup) {
+    /** @param total the expected number of events; 0 if unknown */
+    private PhaseMeasurement warmUp(LoadPhase time, long total) {
+        PhaseMeasurement warmup = send(spec(settings).phases().getFirst(), time, progress.start("Warming up", total));
         out.println("Warmed up with " + warmup.publishedEvents() + " events");
         RunnerText.errors(warmup.errors()).forEach(out::println);
+        return warmup;
+    }
+
+    private PhaseMeasurement publishMeasured(long startAtMicros) {
+        ClockAnchor anchor = ClockAnchor.now(context.clock);
+        long events = settings.load().events();
+        LoadPhase time = LoadPhase.ofEvents(false, anchor, anchor.nanosAt(startAtMicros), events);
+        return send(spec(settings).phases().getLast(), time, progress.start("Publishing", events));
+    }
+
+    private PhaseMeasurement send(PhaseSpec phase, LoadPhase time, Progress shown) {
+        return context.session
+                .sendAndAwait(phase, settings.load().eventsPerSecond(), time, shown)
+                .measurement();
     }
 
     private @Nullable CompilationTime compilation() {
@@ -186,40 +230,6 @@ final class BenchmarkRun {
             out.println("The compilation time is unknown: " + e.getMessage());
             return null;
         }
-    }
-
-    private PhaseMeasurement publishMeasured(long startAtMicros) {
-        ClockAnchor anchor = ClockAnchor.now(context.clock);
-        long events = settings.load().events();
-        LoadPhase phase = LoadPhase.ofEvents(false, anchor, anchor.nanosAt(startAtMicros), events);
-        context.series.start(phase.startNanos());
-        PhaseMeasurement measured = send(phase, "Publishing", events);
-        context.series.addPhase("measured", phase.startNanos(), context.clock.nanos());
-        return measured;
-    }
-
-    /** @param total the expected number of events; 0 if unknown */
-    private PhaseMeasurement send(LoadPhase phase, String what, long total) {
-        PublishMeter meter = new PublishMeter();
-        long sent;
-        Progress shown = new SeriesProgress(progress.start(what, total), context.series, context.clock);
-        try (LoadWatchdog watchdog = LoadWatchdog.start(meter, shown, context.clock, context.stop)) {
-            sent = context.generator.run(phase, new SeriesListener(meter, context.series));
-            watchdog.check();
-        }
-        return meter.measurement(sent, phase.anchor());
-    }
-
-    private boolean awaitConsumption() {
-        if (!context.stop.isRaised() && awaitConsumption(settings.stream().consumeTimeout(), context.stop)) {
-            return true;
-        }
-        // This wait is short and cannot be interrupted.
-        return context.stop.isRaised() && awaitConsumption(STOPPED_TIMEOUT, new StopSignal());
-    }
-
-    private boolean awaitConsumption(Duration timeout, StopSignal stop) {
-        return new ConsumptionWait(context.positions, context.clock, timeout, stop, out::println).await();
     }
 
     private Outcome outcome(PhaseMeasurement warmup, PhaseMeasurement measured, boolean consumed) {

@@ -6,28 +6,25 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.AppClient;
+import io.eventsql.runner.consumption.AppConsumption;
 import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
-import io.eventsql.runner.load.LoadContext;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.phases.LoadSession;
+import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.report.ProgressDisplay;
-import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.StubApp;
 import io.eventsql.runner.testing.SyntheticService;
 import io.eventsql.runner.warmup.CompilationTime;
 import io.eventsql.runner.warmup.WarmupOutcome;
-import io.eventsql.runner.workload.EventSource;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.time.Duration;
 import java.util.List;
-import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
@@ -35,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 /** All steps of a run on a manual clock, against a synthetic service and a stub app. */
-class BenchmarkRunTest {
+class MainJobRunTest {
     private static final String BARRIER = "POST /benchmark-runs/ab12cd34/barriers/measured?runner=0&runners=3";
     private static final long START_AFTER_MICROS = 60_000_000;
     private static final long APP_AHEAD_MICROS = 3_000;
@@ -49,7 +46,7 @@ class BenchmarkRunTest {
     @Test
     void run_executesAllStepsInOrder() throws IOException {
         AtomicInteger polls = new AtomicInteger();
-        BenchmarkRun.Outcome outcome;
+        MainJobRun.Outcome outcome;
         long startAt = ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS;
         try (StubApp app =
                 StubApp.start(request -> polls.incrementAndGet() < 4 ? atBarrier(1, null) : atBarrier(3, startAt))) {
@@ -90,7 +87,7 @@ class BenchmarkRunTest {
         StubApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
 
         try (StubApp app = StubApp.start(request -> started)) {
-            BenchmarkRun.Outcome outcome =
+            MainJobRun.Outcome outcome =
                     run(app, () -> List.of(position(Math.min(200, service.calls.size()), service.calls.size())));
 
             assertThat(outcome.ending().timedOut()).isTrue();
@@ -110,7 +107,7 @@ class BenchmarkRunTest {
         });
 
         try (StubApp app = StubApp.start(request -> new StubApp.Answer(500, ""))) {
-            BenchmarkRun.Outcome outcome = run(app, () -> List.of(position(49, 50)));
+            MainJobRun.Outcome outcome = run(app, () -> List.of(position(49, 50)));
 
             assertThat(outcome.warmup().sentEvents()).isEqualTo(50);
             assertThat(outcome.measured().sentEvents()).isZero();
@@ -137,7 +134,7 @@ class BenchmarkRunTest {
         });
 
         try (StubApp app = StubApp.start(request -> started)) {
-            BenchmarkRun.Outcome outcome = run(app, positions);
+            MainJobRun.Outcome outcome = run(app, positions);
 
             assertThat(outcome.measured().publishedEvents()).isEqualTo(500);
             assertThat(outcome.ending().interrupted()).isTrue();
@@ -158,27 +155,31 @@ class BenchmarkRunTest {
         }
     }
 
-    private BenchmarkRun.Outcome run(StubApp app, Supplier<List<ConsumerPosition>> positions) throws IOException {
+    private MainJobRun.Outcome run(StubApp app, Supplier<List<ConsumerPosition>> positions) throws IOException {
         RunSettings settings = new RunSettings(
                 new RunSettings.Identity("ab12cd34", 0, 3),
                 new RunSettings.Stream("account_created", 10, "app", 10),
                 new RunSettings.Load(100, 1_000, 1, 50, false, 2, 0),
                 new RunSettings.Events(null, false, 1_000));
-        EventSource source = new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of());
         try (AppClient client = new AppClient(app.uri())) {
             barrier = new StartBarrier(client, "ab12cd34", 0, 3, clock);
             PrintStream text = new PrintStream(out, true, StandardCharsets.UTF_8);
-            BenchmarkRun.RunContext context = new BenchmarkRun.RunContext(
-                    new OpenLoop(new LoadContext(source, service, 1, clock, stop), 100),
-                    positions,
-                    () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
-                    () -> new CompilationTime(service.calls.size(), 0),
-                    new RebalanceWait(List::of, 1, clock, Duration.ZERO, stop, text::println),
+            ProgressDisplay progress = ProgressDisplay.lines(text, clock);
+            LoadSession session = LoadSession.ofStream(
+                    "account_created",
+                    service,
+                    new AppConsumption(positions, clock, text::println),
+                    new LoadSession.Publisher("ab12cd34", 0),
+                    new LoadSession.Context(MainJobRun.spec(settings), clock, stop, new Problems(), progress));
+            MainJobRun.RunContext context = new MainJobRun.RunContext(
+                    session,
+                    new RebalanceWait(List::of, 1, clock, text::println),
                     barrier,
-                    new RunSeries(0),
+                    () -> new CompilationTime(service.calls.size(), 0),
+                    () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
                     clock,
                     stop);
-            return new BenchmarkRun(settings, context, text, ProgressDisplay.lines(text, clock)).run();
+            return new MainJobRun(settings, context, text, progress).run();
         }
     }
 
