@@ -572,3 +572,67 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION eventsql.prepare_growth_v1 FROM PUBLIC;
+
+-- As before, but no statement joins the keys with the table: such a plan, made while the table was empty and kept by the session,
+-- reads all keys of the stream for each append once there are many. Here each key is one probe of the primary key.
+CREATE OR REPLACE FUNCTION eventsql.raise_key_versions_v1(
+    p_stream_id int, p_partitions int[], p_keys text[], p_counts int[])
+RETURNS void
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+DECLARE
+    raised   record;
+    inserted int;
+BEGIN
+    WITH stored AS MATERIALIZED (
+        SELECT unnest(p_partitions) AS partition, unnest(p_keys) AS key, unnest(p_counts) AS events
+    ), free AS MATERIALIZED (
+        SELECT s.partition, s.key, s.events
+        FROM stored s
+        CROSS JOIN LATERAL (
+            SELECT v.version
+            FROM eventsql.key_version v
+            WHERE v.stream_id = p_stream_id AND v.partition = s.partition AND v.key = s.key
+            FOR UPDATE SKIP LOCKED) AS locked
+    ), counted AS (
+        -- Each row exists and is locked, so this is an update that finds it by its key.
+        INSERT INTO eventsql.key_version AS v (stream_id, partition, key, version)
+        SELECT p_stream_id, f.partition, f.key, f.events FROM free f
+        ON CONFLICT (stream_id, partition, key) DO UPDATE SET version = v.version + excluded.version
+        RETURNING v.reserved_version
+    )
+    SELECT count(*)::int AS keys, count(c.reserved_version) AS reserved INTO raised FROM counted c;
+    IF raised.keys < cardinality(p_keys) THEN
+        -- The first events of keys. A transaction may insert the same row; then its events are counted, and come first.
+        INSERT INTO eventsql.key_version (stream_id, partition, key, version)
+        SELECT p_stream_id, s.partition, s.key, s.events
+        FROM (SELECT unnest(p_partitions) AS partition, unnest(p_keys) AS key, unnest(p_counts) AS events) s
+        WHERE NOT EXISTS ( -- or a row that a transaction has changed would be waited for
+            SELECT FROM eventsql.key_version v
+            WHERE v.stream_id = p_stream_id AND v.partition = s.partition AND v.key = s.key
+            OFFSET 0) -- which keeps it a probe for each key
+        ON CONFLICT DO NOTHING;
+        GET DIAGNOSTICS inserted = ROW_COUNT;
+        IF raised.keys + inserted < cardinality(p_keys) THEN
+            PERFORM eventsql.reject_reserved_key_v1(p_stream_id);
+        END IF;
+    END IF;
+    IF raised.reserved > 0 THEN
+        FOR i IN 1 .. cardinality(p_keys) LOOP
+            IF eventsql.reserved_events_v1(p_stream_id, p_partitions[i], p_keys[i]) > 0 THEN
+                PERFORM eventsql.reject_reserved_key_v1(p_stream_id);
+            END IF;
+            UPDATE eventsql.key_version v
+            SET reserved_version = NULL
+            WHERE v.stream_id = p_stream_id AND v.partition = p_partitions[i] AND v.key = p_keys[i]
+              AND v.reserved_version IS NOT NULL;
+            DELETE FROM eventsql.key_reservation r -- of events that were erased in the outbox
+            WHERE r.stream_id = p_stream_id AND r.partition = p_partitions[i] AND r.key = p_keys[i];
+        END LOOP;
+    END IF;
+END $$;
