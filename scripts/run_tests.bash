@@ -169,12 +169,12 @@ run_maven() {
       "${maven_arguments[@]}"
     )
   fi
-  # Three modules at a time, although there may be two processors, because tests wait a lot: one is eventsql/core-it most of
-  # the time, another one the longest chain of the others, spring-boot-starter and then runner/cli.
+  # Not more than two modules at a time, with four forks each: with more, tests that limit the time of something fail now and then
+  # on two processors.
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
-  "${MAVEN[@]}" -B -ntp -T3 --fail-at-end verify "${rerun[@]}" "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
+  "${MAVEN[@]}" -B -ntp -T2 --fail-at-end verify "${rerun[@]}" "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
   if $quick; then
     check_tests_ran
   fi
