@@ -169,6 +169,8 @@ run_maven() {
       "${maven_arguments[@]}"
     )
   fi
+  # Not more than two modules at a time, with four forks each: with more, tests that limit the time of something fail now and then
+  # on two processors.
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}

@@ -12,8 +12,13 @@ import java.util.Optional;
  * @param events in the order of the stream; after a snapshot, those that it does not contain
  */
 public record Aggregate(String key, long version, Optional<StoredEvent> snapshot, List<StoredEvent> events) {
-    /** The header of a snapshot: the offset after the last event that it contains. */
-    public static final String SNAPSHOT_HEADER = "eventsql-snapshot-next-offset";
+    /**
+     * The header of a snapshot: the position after the last event that it contains, as {@code shard/partition/offset}; {@code
+     * start}: it contains none.
+     */
+    public static final String SNAPSHOT_HEADER = "eventsql-snapshot-next";
+
+    private static final String START = "start";
 
     /** Copies the list. */
     public Aggregate {
@@ -27,26 +32,37 @@ public record Aggregate(String key, long version, Optional<StoredEvent> snapshot
      * @param value the state after {@link #events()}
      */
     public Event newSnapshot(byte[] value) {
-        long next = events.isEmpty()
-                ? snapshot.map(Aggregate::nextOffset).orElse(0L)
-                : events.getLast().offset() + 1;
-        return Event.of(key, value).withHeader(SNAPSHOT_HEADER, Long.toString(next));
+        String next = events.isEmpty()
+                ? snapshot.map(s -> String.valueOf(s.headers().get(SNAPSHOT_HEADER)))
+                        .orElse(START)
+                : after(events.getLast().position());
+        return Event.of(key, value).withHeader(SNAPSHOT_HEADER, next);
+    }
+
+    private static String after(EventPosition last) {
+        return last.shard() + "/" + last.partition() + "/" + (last.offset() + 1);
     }
 
     /**
-     * Returns the offset after the last event that a snapshot contains.
+     * Returns the position after the last event of a stream that a snapshot contains; empty: it contains none.
      *
      * @throws EventSqlException if the event has no such header
      */
-    static long nextOffset(StoredEvent snapshot) {
-        String header = snapshot.headers().get(SNAPSHOT_HEADER);
-        try {
-            return Long.parseLong(String.valueOf(header));
-        } catch (NumberFormatException e) {
-            throw new EventSqlException(
-                    "The event at " + snapshot.position() + " is no snapshot: header " + SNAPSHOT_HEADER + " is "
-                            + header,
-                    e);
+    static Optional<EventPosition> next(String stream, StoredEvent snapshot) {
+        String header = String.valueOf(snapshot.headers().get(SNAPSHOT_HEADER));
+        if (header.equals(START)) {
+            return Optional.empty();
         }
+        String[] parts = header.split("/", -1);
+        try {
+            if (parts.length == 3) {
+                return Optional.of(new EventPosition(
+                        stream, Integer.parseInt(parts[0]), Integer.parseInt(parts[1]), Long.parseLong(parts[2])));
+            }
+        } catch (NumberFormatException e) {
+            // reported below, as any other content is
+        }
+        throw new EventSqlException(
+                "The event at " + snapshot.position() + " is no snapshot: header " + SNAPSHOT_HEADER + " is " + header);
     }
 }

@@ -70,7 +70,7 @@ public final class EventSql implements AutoCloseable {
     /** The maximum of {@link #scheduledEvents}. */
     public static final int SCHEDULED_EVENTS_MAX = 10_000;
 
-    /** The maximum number of events of one {@link #readKey(String, String, long, int)}. */
+    /** The maximum number of events of one {@link #readKey(String, String, EventPosition, int)}. */
     public static final int KEY_EVENTS_MAX = 10_000;
 
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
@@ -284,17 +284,20 @@ public final class EventSql implements AutoCloseable {
      * as many keys move as the new partitions' share of all; publishers wait for one short transaction per shard, and find out
      * by themselves.
      *
+     * <p>Versions of keys continue, and a compacted stream keeps the last event of each key.
+     *
      * <p>The shards grow one after the other, after all have been prepared. Each call can be repeated: if the process dies or a
      * shard is unavailable, any process completes it with the same call. An interrupt ends it after the current step. {@link
-     * #cancelGrowth} removes what shards that have not grown were prepared with.
+     * #previewGrowth} shows the progress to every process; {@link #cancelGrowth} removes what shards that have not grown were
+     * prepared with.
      *
      * <p>Before the first growth, all processes must have at least the release that introduced it: publishers of earlier ones are
      * rejected. {@link StreamSpec#partitions()} remains the number with which the stream was created.
      *
      * @param partitions the number of partitions on each shard, at most {@value StreamSpec#PARTITIONS_MAX}
      * @return the result
-     * @throws InvalidInputException if the stream cannot grow: it has compaction or tracks its keys, or has fewer partitions
-     *     requested than it was created with
+     * @throws InvalidInputException if fewer partitions are requested than the stream was created with, or it has some for copies of
+     *     failed events
      * @throws UnknownStreamException if the stream does not exist
      * @throws EventSqlException if a shard is unavailable or locks are not available; repeat the call
      */
@@ -771,28 +774,35 @@ public final class EventSql implements AutoCloseable {
 
     /**
      * Reads all events of a key in order that the log still has, up to {@value #KEY_EVENTS_MAX}: see {@link #readKey(String,
-     * String, long, int)}.
+     * String, EventPosition, int)}.
      */
     public KeyEvents readKey(String stream, String key) {
-        return readKey(stream, key, 0, KEY_EVENTS_MAX);
+        return readKey(stream, key, KEY_EVENTS_MAX);
+    }
+
+    /** Reads the first events of a key: see {@link #readKey(String, String, EventPosition, int)}. */
+    public KeyEvents readKey(String stream, String key, int maxEvents) {
+        return readKey(stream, key, Optional.empty(), maxEvents);
     }
 
     /**
      * Reads events of a key in order, and its version. The cost depends on the number of events that are returned and of the
      * segments that have them, not on the size of the stream. Needs the right to read the stream.
      *
-     * @param fromOffset the offset of the first event, or one below it; after a snapshot, the one after the last event that the
-     *     snapshot contains
+     * @param from the position of the first event, such as {@link KeyEvents#next}, or one before it
      * @param maxEvents the maximum number of events, 1 to {@value #KEY_EVENTS_MAX}; {@link KeyEvents#next} is where to continue
      * @throws InvalidInputException if the stream has no index of keys, or the key can never have been published
      * @throws UnknownStreamException if the stream does not exist
      * @throws UndecodableEventException if an event's headers cannot be decoded
      * @throws EventSqlException if the key's shard is unavailable
      */
-    public KeyEvents readKey(String stream, String key, long fromOffset, int maxEvents) {
-        InvalidInputException.requireRange("fromOffset", fromOffset, 0, Long.MAX_VALUE);
+    public KeyEvents readKey(String stream, String key, EventPosition from, int maxEvents) {
+        return readKey(stream, key, Optional.of(InvalidInputException.requireGiven("from", from)), maxEvents);
+    }
+
+    private KeyEvents readKey(String stream, String key, Optional<EventPosition> from, int maxEvents) {
         InvalidInputException.requireRange("maxEvents", maxEvents, 1, KEY_EVENTS_MAX);
-        return keys.read(requireStream(stream), InvalidInputException.requireGiven("key", key), fromOffset, maxEvents);
+        return keys.read(requireStream(stream), InvalidInputException.requireGiven("key", key), from, maxEvents);
     }
 
     /**
@@ -825,11 +835,11 @@ public final class EventSql implements AutoCloseable {
 
     private Aggregate load(String stream, String key, Optional<StoredEvent> snapshot) {
         List<StoredEvent> events = new ArrayList<>();
-        long from = snapshot.map(Aggregate::nextOffset).orElse(0L);
+        Optional<EventPosition> from = snapshot.flatMap(found -> Aggregate.next(stream, found));
         KeyEvents page = readKey(stream, key, from, KEY_EVENTS_MAX);
         events.addAll(page.events());
         while (page.next().isPresent()) {
-            page = readKey(stream, key, page.next().getAsLong(), KEY_EVENTS_MAX);
+            page = readKey(stream, key, page.next(), KEY_EVENTS_MAX);
             events.addAll(page.events());
         }
         return new Aggregate(key, page.version(), snapshot, events);

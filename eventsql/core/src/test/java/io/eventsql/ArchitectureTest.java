@@ -18,9 +18,7 @@ import com.tngtech.archunit.core.domain.JavaCodeUnit;
 import com.tngtech.archunit.core.domain.JavaField;
 import com.tngtech.archunit.core.domain.JavaMember;
 import com.tngtech.archunit.core.domain.JavaModifier;
-import com.tngtech.archunit.core.importer.ImportOption;
 import com.tngtech.archunit.core.importer.ImportOption.DoNotIncludeTests;
-import com.tngtech.archunit.core.importer.Location;
 import com.tngtech.archunit.junit.AnalyzeClasses;
 import com.tngtech.archunit.junit.ArchTest;
 import com.tngtech.archunit.lang.ArchCondition;
@@ -33,21 +31,11 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** The shape of the code: what may know what. */
-@AnalyzeClasses(
-        packages = "io.eventsql",
-        importOptions = {DoNotIncludeTests.class, ArchitectureTest.CoreAlone.class})
+@AnalyzeClasses(packages = "io.eventsql", importOptions = DoNotIncludeTests.class)
 class ArchitectureTest {
     private static final String API = "io.eventsql";
     /** What carries a jOOQ transaction. */
     private static final Set<String> JOOQ_IN_THE_API = Set.of("org.jooq.Configuration", "org.jooq.DSLContext");
-
-    /** Without the test servers, which share the library's package prefix. */
-    static final class CoreAlone implements ImportOption {
-        @Override
-        public boolean includes(Location location) {
-            return !location.contains("/io/eventsql/eventsdb/");
-        }
-    }
 
     @ArchTest
     static final ArchRule publicApi_signatures_areFreeOfInternals = classes()

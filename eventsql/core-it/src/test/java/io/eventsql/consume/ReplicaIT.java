@@ -24,15 +24,20 @@ import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -311,6 +316,95 @@ class ReplicaIT {
             handled.assertOnceAndInOrder();
             assertThat(replica.conflicts.get()).isPositive();
             assertThat(log.lines("could not be read")).as("single conflicts").isEmpty();
+        }
+    }
+
+    /**
+     * A vacuum removes row versions that a read in progress might see: the standby, which does not tell the primary what it reads,
+     * cancels the read at once. The rows were replaced by equal ones, so that no event is missing.
+     */
+    @Test
+    void consumer_vacuumIsReplayedDuringARead_isCanceledAndReadsTheSameOffsetsAgain() throws Exception {
+        DataSource replica = server.standby(0).adminDataSource();
+        Sql.execute(
+                replica,
+                "ALTER SYSTEM SET hot_standby_feedback = off",
+                "ALTER SYSTEM SET max_standby_streaming_delay = 0",
+                "SELECT pg_reload_conf()");
+        try (CapturedLog log = CapturedLog.of("consume")) {
+            SlowRead slow = new SlowRead(standby);
+            EventSql eventSql = open(slow, NO_LIMIT);
+            awaitUsed(eventSql);
+            long before = conflicts();
+            eventSql.subscribe(spec(), handled::add);
+            publish(eventSql, "before", 50);
+            handled.awaitSize(50);
+            awaitCommitted(eventSql);
+
+            slow.next.set(true);
+            publish(eventSql, "read", 50);
+            await().until(slow.isReading::get);
+            try (Connection connection = primary.getConnection()) {
+                String table = TestStreams.table(connection, stream);
+                Sql.query(
+                        connection,
+                        "WITH u AS (UPDATE " + table
+                                + " SET published_at = published_at RETURNING 1) SELECT count(*) FROM u");
+                Sql.execute(primary, "VACUUM " + table);
+            }
+            await().until(() -> slow.failure.get() != null);
+            SQLException canceled = Objects.requireNonNull(slow.failure.get());
+            assertThat(canceled.getMessage()).contains("conflict with recovery");
+            assertThat(canceled.getSQLState()).isEqualTo("40001");
+
+            handled.awaitSize(100).assertOnceAndInOrder();
+            await().until(() -> conflicts() > before);
+            assertThat(status(eventSql).isUsed()).isTrue();
+            assertThat(log.lines("could not be read")).as("a single conflict").isEmpty();
+        } finally {
+            Sql.execute(
+                    replica,
+                    "ALTER SYSTEM RESET hot_standby_feedback",
+                    "ALTER SYSTEM RESET max_standby_streaming_delay",
+                    "SELECT pg_reload_conf()");
+        }
+    }
+
+    /** Returns how many statements the standby has canceled because of old row versions. */
+    private static long conflicts() throws SQLException {
+        return Sql.queryLong(standby, "SELECT sum(confl_snapshot) FROM pg_stat_database_conflicts");
+    }
+
+    /** Lets one read last until the server cancels it. */
+    private static final class SlowRead extends DelegatingDataSource {
+        private final AtomicBoolean next = new AtomicBoolean();
+        private final AtomicBoolean isReading = new AtomicBoolean();
+        private final AtomicReference<@Nullable SQLException> failure = new AtomicReference<>();
+
+        SlowRead(DataSource delegate) {
+            super(delegate);
+        }
+
+        @Override
+        public Connection getConnection() throws SQLException {
+            Connection connection = super.getConnection();
+            return (Connection) Proxy.newProxyInstance(
+                    SlowRead.class.getClassLoader(), new Class<?>[] {Connection.class}, (proxy, method, arguments) -> {
+                        if (method.getName().equals("commit") && next.compareAndSet(true, false)) {
+                            isReading.set(true);
+                            try (Statement statement = connection.createStatement()) {
+                                statement.execute("SELECT pg_sleep(60)");
+                            } catch (SQLException e) {
+                                failure.set(e);
+                                throw e;
+                            }
+                        }
+                        try {
+                            return method.invoke(connection, arguments);
+                        } catch (InvocationTargetException e) {
+                            throw e.getCause();
+                        }
+                    });
         }
     }
 

@@ -27,9 +27,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Goal: consumers and readers have the rights that they need and no others. */
 class ConsumerRoleIT extends RolesFixture {
-    @ParameterizedTest
-    @ValueSource(
-            strings = {
+    @Test
+    void consumer_writesEventsOrAlters_isDenied() throws SQLException {
+        publish(owner, 0, 10);
+        assertDenied(
+                login("eventsql_consumer"),
                 "INSERT INTO eventsql.events_orders VALUES (0, 0, 'k', '', NULL, now())",
                 "DELETE FROM eventsql.events_orders__p0_s0",
                 "DROP TABLE eventsql.events_orders__p0_s0",
@@ -37,11 +39,7 @@ class ConsumerRoleIT extends RolesFixture {
                 "UPDATE eventsql.stream_partition SET log_start = 1",
                 "SELECT * FROM eventsql.outbox",
                 "INSERT INTO eventsql.outbox (ring, stream, value, routing_hash) VALUES (0, 'orders', '', 1)",
-                "SELECT eventsql.create_stream_v1('mine', 1, 100, false, 1)"
-            })
-    void consumer_writesEventsOrAlters_isDenied(String statement) throws SQLException {
-        publish(owner, 0, 10);
-        assertDenied(login("eventsql_consumer"), statement);
+                "SELECT eventsql.create_stream_v1('mine', 1, 100, false, 1)");
     }
 
     @Test
@@ -129,20 +127,18 @@ class ConsumerRoleIT extends RolesFixture {
         }
     }
 
-    @ParameterizedTest
-    @ValueSource(
-            strings = {
+    @Test
+    void reader_writes_isDenied() throws SQLException {
+        publish(owner, 0, 10);
+        assertDenied(
+                login("eventsql_reader"),
                 "DELETE FROM eventsql.events_orders__p0_s0",
                 "INSERT INTO eventsql.consumer (stream_id, name) VALUES (1, 'c')",
                 "DELETE FROM eventsql.consumer_offset",
                 "DELETE FROM eventsql.parked_event",
                 "SELECT eventsql.add_segment_v1(NULL, 1, 0, 2)",
                 "SELECT eventsql.delete_dead_producers_v1(gen_random_uuid())",
-                "SELECT * FROM eventsql.outbox"
-            })
-    void reader_writes_isDenied(String statement) throws SQLException {
-        publish(owner, 0, 10);
-        assertDenied(login("eventsql_reader"), statement);
+                "SELECT * FROM eventsql.outbox");
     }
 
     @Test

@@ -20,8 +20,6 @@ import java.sql.SQLException;
 import java.time.Duration;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: a publisher can publish and add segments, and nothing else. Segments have 100 events, so that segments are added all
@@ -75,9 +73,11 @@ class PublisherRoleIT extends RolesFixture {
                 .isEqualTo(1);
     }
 
-    @ParameterizedTest
-    @ValueSource(
-            strings = {
+    @Test
+    void publisher_readsDropsOrAlters_isDenied() throws SQLException {
+        publish(owner, 0, 10);
+        assertDenied(
+                login("eventsql_publisher"),
                 "SELECT * FROM eventsql.events_orders",
                 "SELECT * FROM eventsql.events_orders__p0_s0",
                 "SELECT * FROM eventsql.outbox",
@@ -105,11 +105,7 @@ class PublisherRoleIT extends RolesFixture {
                 "SELECT eventsql.start_at_head_v1(1, 0)",
                 "SELECT eventsql.apply_stream_grants_v1('orders')",
                 "GRANT SELECT ON eventsql.events_orders TO PUBLIC",
-                "SET ROLE eventsql_owner"
-            })
-    void publisher_readsDropsOrAlters_isDenied(String statement) throws SQLException {
-        publish(owner, 0, 10);
-        assertDenied(login("eventsql_publisher"), statement);
+                "SET ROLE eventsql_owner");
     }
 
     /** A process that may not relay publishes to the outbox all the same; one that may, relays. */

@@ -44,7 +44,7 @@ abstract class RolesFixture {
 
     @BeforeEach
     void prepareDatabase() throws Exception {
-        database = TestCluster.newDatabase();
+        database = TestCluster.newDatabaseWithTables();
         try (HikariDataSource first = TestCluster.pool(database)) {
             EventSql.builder(first).build().close();
         }
@@ -107,10 +107,14 @@ abstract class RolesFixture {
                 "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'eventsql.events_orders__p0'::regclass");
     }
 
-    static void assertDenied(DataSource role, String statement) {
-        assertThatThrownBy(() -> Sql.execute(role, statement))
-                .isInstanceOfSatisfying(
-                        SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo(PERMISSION_DENIED));
+    static void assertDenied(DataSource role, String... statements) {
+        for (String statement : statements) {
+            assertThatThrownBy(() -> Sql.execute(role, statement))
+                    .as(statement)
+                    .isInstanceOfSatisfying(
+                            SQLException.class,
+                            e -> assertThat(e.getSQLState()).as(statement).isEqualTo(PERMISSION_DENIED));
+        }
     }
 
     static void publishInTransactions(EventSql publisher, DataSource pool, int events) throws SQLException {

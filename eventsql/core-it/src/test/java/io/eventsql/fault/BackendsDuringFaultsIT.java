@@ -42,10 +42,10 @@ import org.junit.jupiter.api.Test;
  * standby is missing, rows or tables are locked, or a trigger sleeps. The test counts the server processes of the pool
  * throughout. Then the fault ends, and everything must be stored and handled once.
  *
- * <p>{@code -Deventsql.test.faultSeconds=N}: how long each fault lasts; default 8.
+ * <p>{@code -Deventsql.test.faultSeconds=N}: how long each fault lasts; default 6, three network timeouts.
  */
 class BackendsDuringFaultsIT {
-    private static final long FAULT_SECONDS = Long.getLong("eventsql.test.faultSeconds", 8);
+    private static final long FAULT_SECONDS = Long.getLong("eventsql.test.faultSeconds", 6);
     private static final Duration SAMPLE_INTERVAL = Duration.ofMillis(250);
 
     private static final int POOL_SIZE = 12;

@@ -50,6 +50,7 @@ class ConcurrentPublishersIT {
     private static final int PARTITIONS = 4;
     private static final int PROCESSES = 4;
     private static final int KILLS = Integer.getInteger("eventsql.test.kills", 2);
+    private static final int PUBLISH_PAUSE_MAX_MS = 200;
     private static final int KILL_INTERVAL_MS_MIN = 500;
     private static final int KILL_INTERVAL_MS_MAX = 2_000;
     /** How many events before the end the counting reader includes. */
@@ -82,7 +83,8 @@ class ConcurrentPublishersIT {
                                     STREAM,
                                     name,
                                     acknowledgements.toString(),
-                                    Long.toString(seed))),
+                                    Long.toString(seed),
+                                    Integer.toString(PUBLISH_PAUSE_MAX_MS))),
                     acknowledgements);
         }
 

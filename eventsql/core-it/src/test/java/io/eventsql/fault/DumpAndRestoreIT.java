@@ -36,8 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @Timeout(300)
 class DumpAndRestoreIT {
-    private static final StreamSpec STREAM =
-            TestStreams.of("orders").withPartitions(3).withSegmentSize(1_000);
+    private final StreamSpec stream = TestStreams.of("orders").withPartitions(3).withSegmentSize(1_000);
 
     @TempDir
     private Path folder;
@@ -56,11 +55,11 @@ class DumpAndRestoreIT {
         assumeTrue(programs.isPresent(), InstalledServer.MISSING);
         try (InstalledServer server = InstalledServer.start(programs.orElseThrow(), folder);
                 HikariDataSource pool = server.pool();
-                Witness witness = new Witness(pool, STREAM, folder, settings())) {
+                Witness witness = new Witness(pool, stream, folder, settings())) {
             witness.start(4, Seeds.random("DumpAndRestoreIT"), 20);
             witness.awaitProgress();
             Path dump = server.dump();
-            List<Long> kept = server.dumpedHeads(dump, STREAM.partitions());
+            List<Long> kept = server.dumpedHeads(dump, stream.partitions());
             List<Loss> losses = new ArrayList<>();
             for (int number = 0; number < 2; number++) {
                 witness.awaitProgress(); // with what is lost
@@ -77,7 +76,7 @@ class DumpAndRestoreIT {
             }
             witness.stop();
             witness.awaitHandled(Witness.CONSUMER);
-            List<Ledger.Stored> stored = Ledger.read(STREAM.name(), List.of(pool));
+            List<Ledger.Stored> stored = Ledger.read(stream.name(), List.of(pool));
             assertThat(LossCheck.verify(stored, witness.acknowledged(), losses))
                     .as("acknowledged events that were lost")
                     .isPositive();

@@ -40,8 +40,10 @@ import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Predicate;
-import org.junit.jupiter.api.Test;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Chaos test. Goal: a stream grows again and again while it is used. Whatever is killed, no acknowledged event is lost,
@@ -53,15 +55,20 @@ import org.junit.jupiter.api.io.TempDir;
  * -Deventsql.test.kills=false} kills nothing.
  *
  * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 6; {@code -Deventsql.test.seed=N} repeats the choices,
- * but not their timing.
+ * but not their timing. {@code -Deventsql.test.growthRuns=N -Deventsql.test.rate=R} is another load: N runs, in each of which a
+ * stream of 10 partitions grows once, to 20, at R events with keys per second; every other run kills.
  */
 class GrowthChaosIT {
     private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 6);
-    private static final boolean KILLS = !"false".equals(System.getProperty("eventsql.test.kills"));
+    private static final int RUNS = Integer.getInteger("eventsql.test.growthRuns", 1);
+    private static final int EVENTS_PER_SECOND = Integer.getInteger("eventsql.test.rate", 0);
+    private static final int PUBLISHERS = 2;
     private static final String STREAM = "growing";
-    private static final int PARTITIONS = 3;
+    private static final int PARTITIONS = EVENTS_PER_SECOND > 0 ? 10 : 3;
+    private static final int PARTITIONS_AFTERWARDS = 20;
     private static final int PARTITIONS_MAX = 200;
     private static final int MEMBERS = 2;
+    private static final int PUBLISH_PAUSE_MAX_MS = 250;
     private static final Duration DEADLINE = Duration.ofMinutes(2);
 
     @TempDir
@@ -70,12 +77,22 @@ class GrowthChaosIT {
     private final Map<String, Integer> injected = new TreeMap<>();
     private final List<MemberProcess> members = new ArrayList<>();
     private final List<Acknowledgement> measured = new ArrayList<>();
+    private boolean kills;
     private int startedMembers;
     private long longestPublishNanos;
+    private long longestRecoveryNanos;
+    private long publishingNanos;
     private volatile boolean stopped;
 
-    @Test
-    void grow_randomKills_nothingIsLostRepeatedOrReordered() throws Exception {
+    static List<Boolean> runs() {
+        boolean all = !"false".equals(System.getProperty("eventsql.test.kills"));
+        return IntStream.range(0, RUNS).mapToObj(run -> all && run % 2 == 0).toList();
+    }
+
+    @ParameterizedTest(name = "kills: {0}")
+    @MethodSource("runs")
+    void grow_randomKills_nothingIsLostRepeatedOrReordered(boolean withKills) throws Exception {
+        kills = withKills;
         Random random = Seeds.random("GrowthChaosIT");
         Settings settings = Settings.builder()
                 .publishTimeout(Duration.ofMinutes(2))
@@ -84,29 +101,33 @@ class GrowthChaosIT {
         try (EmbeddedEventsDb database = EmbeddedEventsDb.builder().start();
                 HikariDataSource pool = Pools.pool(database);
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build();
-                PublisherGroup publishers = new PublisherGroup(database, STREAM, folder, random, 100)) {
-            eventSql.createStream(
-                    TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+                PublisherGroup publishers = new PublisherGroup(
+                        database, STREAM, folder, random, PUBLISH_PAUSE_MAX_MS, EVENTS_PER_SECOND / PUBLISHERS)) {
+            eventSql.createStream(TestStreams.of(STREAM)
+                    .withPartitions(PARTITIONS)
+                    .withSegmentSize(EVENTS_PER_SECOND > 0 ? 10_000 : 1_000));
             Handled slow = new Handled();
-            Handled replayed = new Handled();
             try (Subscription slowMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "slow"), event -> {
                         if (event.offset() % 8 == 0) {
                             TimeUnit.MILLISECONDS.sleep(2);
                         }
                         slow.add(event);
                     });
-                    Subscription replayingMember =
-                            eventSql.subscribe(ConsumerSpec.of(STREAM, "replay"), replayed::add)) {
+                    Subscription replayingMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "replay"), event -> {})) {
                 while (members.size() < MEMBERS) {
                     startMember(database);
                 }
-                publishers.start(2);
+                publishers.start(PUBLISHERS);
+                long beganAt = System.nanoTime();
                 Thread measuring = new Thread(() -> measure(eventSql), "measuring");
                 measuring.start();
-                int partitions = growAndKill(random, database, eventSql, publishers);
+                int partitions = EVENTS_PER_SECOND > 0
+                        ? growOnce(random, database, eventSql, publishers)
+                        : growAndKill(random, database, eventSql, publishers);
                 stopped = true;
                 measuring.join();
                 publishers.finish();
+                publishingNanos = System.nanoTime() - beganAt;
                 check(eventSql, pool, publishers, slow, partitions);
                 checkReplay(eventSql, pool);
             }
@@ -125,18 +146,41 @@ class GrowthChaosIT {
                 injected.merge("grower", 1, Integer::sum);
             }
             growths++;
-            if (KILLS) {
-                killSomething(random, database, publishers);
-            } else {
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
-            }
-            if (random.nextInt(3) == 0) {
-                replay(eventSql);
-                injected.merge("replay", 1, Integer::sum);
-            }
+            disturb(random, database, eventSql, publishers);
         }
         System.out.println("GrowthChaosIT: " + growths + " growths to " + partitions + " partitions, " + injected);
         return partitions;
+    }
+
+    /** Grows the stream after a quarter of the time, to its last number of partitions, which is returned. */
+    private int growOnce(Random random, EmbeddedEventsDb database, EventSql eventSql, PublisherGroup publishers)
+            throws Exception {
+        long beganAt = System.nanoTime();
+        long end = beganAt + TimeUnit.SECONDS.toNanos(SECONDS);
+        while (System.nanoTime() - beganAt < (end - beganAt) / 4) {
+            disturb(random, database, eventSql, publishers);
+        }
+        while (!grow(random, database, PARTITIONS_AFTERWARDS)) {
+            injected.merge("grower", 1, Integer::sum);
+            disturb(random, database, eventSql, publishers);
+        }
+        while (System.nanoTime() - end < 0) {
+            disturb(random, database, eventSql, publishers);
+        }
+        return PARTITIONS_AFTERWARDS;
+    }
+
+    private void disturb(Random random, EmbeddedEventsDb database, EventSql eventSql, PublisherGroup publishers)
+            throws Exception {
+        if (kills) {
+            killSomething(random, database, publishers);
+        } else {
+            TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
+        }
+        if (random.nextInt(3) == 0) {
+            replay(eventSql);
+            injected.merge("replay", 1, Integer::sum);
+        }
     }
 
     /** Moves a consumer to the beginning, as soon as the database answers. */
@@ -159,7 +203,7 @@ class GrowthChaosIT {
                         STREAM,
                         Integer.toString(partitions)))) {
             process.awaitLine("READY");
-            if (KILLS && random.nextInt(3) == 0) {
+            if (kills && random.nextInt(3) == 0) {
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(150));
                 process.kill();
                 return false;
@@ -172,13 +216,15 @@ class GrowthChaosIT {
     private void killSomething(Random random, EmbeddedEventsDb database, PublisherGroup publishers) throws Exception {
         switch (random.nextInt(4)) {
             case 0 -> {
-                publishers.replaceOne(random.nextInt(2));
+                publishers.replaceOne(random.nextInt(PUBLISHERS));
                 injected.merge("publisher", 1, Integer::sum);
             }
             case 1 -> {
+                long crashedAt = System.nanoTime();
                 database.crash();
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(300));
                 database.restart();
+                longestRecoveryNanos = Math.max(longestRecoveryNanos, System.nanoTime() - crashedAt);
                 injected.merge("database", 1, Integer::sum);
             }
             default -> {
@@ -229,8 +275,17 @@ class GrowthChaosIT {
             EventSql eventSql, HikariDataSource pool, PublisherGroup publishers, Handled slow, int partitions)
             throws Exception {
         List<Ledger.Stored> stored = Ledger.read(STREAM, List.of(pool));
-        System.out.println("MEASURED GrowthChaosIT: " + stored.size() + " events, longest publish "
-                + TimeUnit.NANOSECONDS.toMillis(longestPublishNanos) + " ms, kills " + injected);
+        System.out.printf(
+                "MEASURED GrowthChaosIT: %d events, %.0f/s, from %d to %d partitions, kills: %s, longest publish %d ms,"
+                        + " recovery of the database %d ms, %s%n",
+                stored.size(),
+                stored.size() / (publishingNanos / 1e9),
+                PARTITIONS,
+                partitions,
+                kills,
+                TimeUnit.NANOSECONDS.toMillis(longestPublishNanos),
+                TimeUnit.NANOSECONDS.toMillis(longestRecoveryNanos),
+                injected);
         Ledger.assertGapless(stored);
         assertInOrder(stored.stream().map(Ledger.Stored::value).toList(), "stored");
         Set<String> positions = new HashSet<>();
@@ -280,6 +335,7 @@ class GrowthChaosIT {
             assertThat(new TreeSet<>(again.texts())).isEqualTo(new TreeSet<>(values));
             assertThat(again.texts()).hasSameSizeAs(values);
             assertInOrder(again.texts(), "replayed");
+            System.out.println("GrowthChaosIT: 0 lost, 0 stored twice, 0 out of order for their key, by each consumer");
         }
     }
 

@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.EventSql;
+import io.eventsql.Outbox;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.HandlerMode;
@@ -18,6 +19,7 @@ import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.check.LossCheck;
 import io.eventsql.fixture.check.LossCheck.Loss;
 import io.eventsql.fixture.check.LossReports;
+import io.eventsql.fixture.load.OutboxLoad;
 import io.eventsql.fixture.load.Witness;
 import io.eventsql.fixture.process.ConsumerProcess;
 import io.eventsql.fixture.process.MemberProcess;
@@ -46,7 +48,8 @@ import org.junit.jupiter.api.io.TempDir;
  * Chaos test. Goal: whatever happens to publishers, members and the database, including failovers that lose the end of the
  * log and restores of backups, no acknowledged event is lost but those that the database lost, which are reported; no event
  * is stored twice or out of order; each stored event has exactly one effect; no thread of the library ends; and neither
- * backends nor memory grow.
+ * backends nor memory grow. What was published in a transaction is in its stream if, and only if, the rows of that
+ * transaction are in their table.
  *
  * <p>Method: publishing processes, member processes of an exactly-once consumer and the database are killed, members are
  * frozen, an asynchronous standby is promoted that lacks the last events, and a base backup is restored to a point in time,
@@ -63,6 +66,10 @@ class HistoryChaosIT {
     private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 0);
     private static final StreamSpec STREAM =
             TestStreams.of("chaos").withPartitions(4).withSegmentSize(2_000);
+    /** The stream of the outbox, which goes back in time together with the database. */
+    private static final StreamSpec RELAYED =
+            TestStreams.of("relayed").withPartitions(2).withSegmentSize(2_000);
+
     private static final String CONSUMER = "once";
     private static final int PUBLISHERS = 2;
     private static final int MEMBERS = 2;
@@ -76,6 +83,7 @@ class HistoryChaosIT {
     private static final long HEAP_GROWTH_MAX = 32L << 20;
     private static final int PAUSE_MAX_MS = 1_500;
     private static final int PUBLISH_PAUSE_MAX_MS = 500;
+    private static final int OUTBOX_WRITERS = 2;
 
     @TempDir
     private Path folder;
@@ -109,13 +117,25 @@ class HistoryChaosIT {
                         new PublisherGroup(server.current(), STREAM.name(), folder, random, PUBLISH_PAUSE_MAX_MS)) {
             try {
                 Sql.execute(pool, ConsumerProcess.TABLES.toArray(String[]::new));
+                Sql.execute(pool, OutboxLoad.TABLE);
+                witness.eventSql().createStream(RELAYED);
                 publishers.start(PUBLISHERS);
                 while (members.size() < MEMBERS) {
                     startMember(server, mode);
                 }
                 witness.start(3, random, PUBLISH_PAUSE_MAX_MS / 5);
+                Outbox outbox = witness.eventSql().outbox();
+                OutboxLoad outboxLoad = new OutboxLoad(pool, outbox, RELAYED.name());
+                for (int i = 0; i < OUTBOX_WRITERS; i++) {
+                    outboxLoad.start("o" + i, random, PUBLISH_PAUSE_MAX_MS);
+                }
                 injectFaults(server, publishers, witness, mode);
+                outboxLoad.stop();
+                OutboxLoad.awaitRelayed(outbox);
                 finish(pool, publishers, witness, mode);
+                assertThat(OutboxLoad.verify(RELAYED.name(), List.of(pool), List.of(pool)))
+                        .as("events of the outbox")
+                        .isPositive();
             } finally {
                 members.forEach(MemberProcess::destroy);
                 formerMembers.forEach(MemberProcess::destroy);
@@ -250,7 +270,11 @@ class HistoryChaosIT {
 
     private static List<Long> heads(DataSource database) {
         try {
-            return Sql.query(database, "SELECT next_offset FROM eventsql.partition_head ORDER BY partition").stream()
+            return Sql.query(
+                            database,
+                            "SELECT next_offset FROM eventsql.partition_head WHERE stream = ? ORDER BY partition",
+                            STREAM.name())
+                    .stream()
                     .map(Long::valueOf)
                     .toList();
         } catch (SQLException e) {

@@ -53,6 +53,9 @@ class HistoryLostIT {
             .heartbeat(Duration.ofMillis(500))
             .build();
     private static final String INCARNATION = "eventsql.incarnation";
+    private static final String CONSUMER_ID = """
+            SELECT c.consumer_id FROM eventsql.consumer c JOIN eventsql.stream s USING (stream_id)
+            WHERE s.name = ? AND c.name = 'c'""";
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static EmbeddedEventsDb eventsDb;
@@ -333,6 +336,112 @@ class HistoryLostIT {
                 .isNotEqualTo(before);
         assertThat(lost.consumed()).isEmpty();
         assertThat(lost.published()).isEmpty();
+    }
+
+    /** Shown before the fix: everything below the committed offset was reported as lost. */
+    @Test
+    void restart_consumerWasMovedBack_isNotReported() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        try (EventSql calm = openWithRareHeartbeats()) {
+            calm.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+            publish(eventSql, stream, "before", 5);
+            awaitCommitted(stream, 5);
+            // No signal tells the member of it before the restart does.
+            Sql.query(pool, "SELECT eventsql.seek_v1(NULL, " + consumerId(stream) + ", 0, 1, NULL)");
+            eventsDb.restart();
+            publish(eventSql, stream, "after", 1);
+            handled.awaitSize(10);
+            awaitCommitted(stream, 6);
+        }
+        assertThat(handled.texts().subList(5, 10))
+                .containsExactly("before1", "before2", "before3", "before4", "after0");
+        assertThat(lost.consumed()).isEmpty();
+        assertThat(lost.published()).isEmpty();
+    }
+
+    /** The stored epoch alone does not tell a seek from a history in which other members have taken the partition. */
+    @Test
+    void restore_commitIsLostAndTheEpochWasRaisedSince_isReported() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        CountDownLatch released = new CountDownLatch(1);
+        publish(eventSql, stream, "kept", 8);
+        try (EventSql calm = openWithRareHeartbeats()) {
+            calm.subscribe(ConsumerSpec.of(stream, "c"), event -> {
+                if (event.offset() == 3) {
+                    released.await();
+                }
+                handled.add(event);
+            });
+            awaitCommitted(stream, 3);
+            LogicalBackup backup = LogicalBackup.take(pool);
+            released.countDown();
+            awaitCommitted(stream, 8);
+
+            backup.restore(pool);
+            Sql.query(pool, "SELECT eventsql.raise_epoch_v1(" + consumerId(stream) + ", 0, NULL)");
+            publish(eventSql, stream, "after", 1);
+            awaitCommitted(stream, 9);
+        }
+        assertThat(lost.consumed()).containsExactly(new Range(stream, 0, 3, 8));
+    }
+
+    /** Shown before the fix: the consumer was created again, and everything that it had handled was reported as lost. */
+    @Test
+    void restart_consumerWasDeleted_isNotCreatedAgain() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        try (EventSql calm = openWithRareHeartbeats()) {
+            calm.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+            publish(eventSql, stream, "first", 1);
+            awaitCommitted(stream, 1);
+            publish(eventSql, stream, "more", 3);
+            awaitCommitted(stream, 4);
+            String id = consumerId(stream);
+            Sql.execute(
+                    pool,
+                    "DELETE FROM eventsql.consumer WHERE consumer_id = " + id,
+                    "DELETE FROM eventsql.consumer_offset WHERE consumer_id = " + id);
+            eventsDb.restart();
+            publish(eventSql, stream, "after", 1);
+            await().atMost(Duration.ofSeconds(120))
+                    .untilAsserted(() -> assertThat(lost.revoked()).containsExactly(Reason.LOST));
+        }
+        assertThat(Sql.query(pool, CONSUMER_ID, stream)).isEmpty();
+        assertThat(handled.size()).isEqualTo(4);
+        assertThat(lost.consumed()).isEmpty();
+    }
+
+    /** Shown before the fix: its acknowledged events were reported as lost. */
+    @Test
+    void restart_streamWasDeleted_isNotReported() {
+        String stream = newStream();
+        String other = newStream();
+        publish(eventSql, stream, "deleted", 3);
+        eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
+        eventsDb.restart();
+        publish(eventSql, other, "after", 1);
+        eventSql.close(); // its listeners have been called
+        assertThat(lost.published()).isEmpty();
+    }
+
+    /** A member that hears of nothing by its heartbeats. */
+    private EventSql openWithRareHeartbeats() {
+        return EventSql.builder(pool)
+                .settings(Settings.builder()
+                        .publishTimeout(Duration.ofSeconds(20))
+                        .networkTimeout(Duration.ofSeconds(5))
+                        .lease(Duration.ofSeconds(60))
+                        .heartbeat(Duration.ofSeconds(20))
+                        .build())
+                .listener(lost)
+                .publishListener(lost)
+                .build();
+    }
+
+    private static String consumerId(String stream) throws SQLException {
+        return Sql.query(pool, CONSUMER_ID, stream).getFirst();
     }
 
     /** Shown before the fix: the events that were handled but not committed were handled twice. */

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
-import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
@@ -419,16 +418,7 @@ class GrowIT extends ConsumerFixture {
     }
 
     @Test
-    void grow_streamThatCannot_saysWhyAndWhatToDo() {
-        eventSql.createStream(TestStreams.of("compacted").withCompaction(Compaction.DEFAULT));
-        assertThatThrownBy(() -> eventSql.grow("compacted", 20))
-                .isInstanceOf(InvalidInputException.class)
-                .hasMessageContaining("has compaction")
-                .hasMessageContaining("Create a stream with more partitions");
-        eventSql.createStream(TestStreams.of("counted").withKeyVersions());
-        assertThatThrownBy(() -> eventSql.previewGrowth("counted", 20))
-                .isInstanceOf(InvalidInputException.class)
-                .hasMessageContaining("counts the events of its keys");
+    void grow_invalidNumberOfPartitions_isRefused() {
         String stream = newStream();
         assertThatThrownBy(() -> eventSql.grow(stream, 1_001))
                 .isInstanceOf(InvalidInputException.class)

@@ -1,13 +1,16 @@
 package io.eventsql.grow;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.ExpectedVersion;
 import io.eventsql.Settings;
+import io.eventsql.VersionConflictException;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.TestStreams;
@@ -54,6 +57,54 @@ class GrowthInDoubtIT {
     @Test
     void publish_mapChangesBeforeTheRequestArrives_isRoutedAnew() throws Exception {
         publishWhileGrowing("late_request", RequestFault.HOLD_REQUEST, false);
+    }
+
+    /** Half of the calls are stored and half of them conflict: so they are after the map has changed, and are not decided anew. */
+    @Test
+    void publish_versionsExpectedAndMapChangesBeforeTheAnswer_outcomesAreThoseOfTheFirstAttempt() throws Exception {
+        String stream = "expected";
+        try (ProxiedDatabase database = ProxiedDatabase.on(server);
+                HikariDataSource direct = Pools.pool(server, urlOf(database));
+                EventSql grower = EventSql.builder(direct).build();
+                EventSql publisher = EventSql.builder(database.pool())
+                        .settings(Settings.builder()
+                                .networkTimeout(Duration.ofSeconds(30))
+                                .publishTimeout(Duration.ofSeconds(90))
+                                .build())
+                        .build()) {
+            grower.createStream(TestStreams.of(stream).withPartitions(2).withKeyVersions());
+            for (int i = 0; i < KEYS; i++) {
+                publisher.publisher().publish(stream, Event.ofText("key-" + i, "1"), ExpectedVersion.NONE);
+            }
+            database.proxy().planRequests(APPEND, number -> number == 1 ? RequestFault.HOLD_RESPONSE : null);
+            List<CompletableFuture<EventPosition>> calls = new ArrayList<>();
+            for (int i = 0; i < KEYS; i++) {
+                calls.add(publisher
+                        .publisher()
+                        .publishAsync(stream, Event.ofText("key-" + i, "2"), ExpectedVersion.of(i % 2)));
+            }
+            await().atMost(Duration.ofSeconds(60)).until(() -> database.proxy().heldConnections() > 0);
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> Ledger.read(stream, List.of(direct)).size() > KEYS);
+            grower.grow(stream, 3);
+            grower.grow(stream, 8);
+            database.proxy().cut();
+            database.proxy().heal();
+            for (int i = 0; i < KEYS; i++) {
+                CompletableFuture<EventPosition> call = calls.get(i);
+                if (i % 2 == 1) {
+                    call.get(60, TimeUnit.SECONDS);
+                } else {
+                    assertThatThrownBy(() -> call.get(60, TimeUnit.SECONDS))
+                            .cause()
+                            .isInstanceOfSatisfying(
+                                    VersionConflictException.class,
+                                    e -> assertThat(e.actualVersion()).isEqualTo(1));
+                }
+                assertThat(publisher.keyVersion(stream, "key-" + i)).isEqualTo(1 + i % 2);
+            }
+            assertThat(Ledger.read(stream, List.of(direct))).hasSize(KEYS + KEYS / 2);
+        }
     }
 
     private static void publishWhileGrowing(String stream, RequestFault fault, boolean storedBefore) throws Exception {

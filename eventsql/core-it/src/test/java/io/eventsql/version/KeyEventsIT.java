@@ -16,6 +16,9 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.TestCluster;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -104,11 +107,11 @@ class KeyEventsIT {
                 publishRandom(Seeds.random("KeyEventsIT.pages"), 2_000, 5).get("k0");
         for (int max : new int[] {1, 7, 1_000}) {
             List<String> read = new ArrayList<>();
-            KeyEvents page = eventSql.readKey(STREAM, "k0", 0, max);
+            KeyEvents page = eventSql.readKey(STREAM, "k0", max);
             read.addAll(texts(page));
             while (page.next().isPresent()) {
                 assertThat(page.events()).hasSize(max);
-                page = eventSql.readKey(STREAM, "k0", page.next().getAsLong(), max);
+                page = eventSql.readKey(STREAM, "k0", page.next().orElseThrow(), max);
                 read.addAll(texts(page));
             }
             assertThat(read).isEqualTo(values);
@@ -157,6 +160,36 @@ class KeyEventsIT {
                 .isThrownBy(() ->
                         StreamSpec.of("blocks").withStorage(Storage.BLOCKS).withKeyIndex())
                 .satisfies(e -> assertThat(e.field()).isEqualTo("stream.storage"));
+    }
+
+    /** A session keeps the plans that it made when the stream had no keys. */
+    @Test
+    void append_streamHasManyKeys_readsTheRowsOfItsOwnOnly() throws Exception {
+        open(1, StreamSpec.of(STREAM).withPartitions(1).withKeyVersions());
+        String counting = "SELECT eventsql.raise_key_versions_v1("
+                + "(SELECT stream_id FROM eventsql.stream WHERE name = 'orders'), array_fill(0, ARRAY[20]),"
+                + " ARRAY(SELECT 'k' || n FROM generate_series(%1$d, %1$d + 19) AS n), array_fill(1, ARRAY[20]))";
+        try (Connection connection = cluster.dataSources().getFirst().getConnection();
+                Statement statement = connection.createStatement()) {
+            for (String scan : List.of("seqscan", "bitmapscan", "sort")) {
+                statement.execute("SET enable_%s = off".formatted(scan)); // as the append function does
+            }
+            statement.execute("SET plan_cache_mode = force_generic_plan");
+            statement.execute(counting.formatted(1));
+            cluster.execute("INSERT INTO eventsql.key_version (stream_id, partition, key, version)"
+                    + " SELECT stream_id, 0, 'other' || n, 1 FROM eventsql.stream, generate_series(1, 20000) AS n"
+                    + " WHERE name = 'orders'");
+            connection.setAutoCommit(false);
+            statement.execute(counting.formatted(11)); // half of the keys are new
+            try (ResultSet rows = statement.executeQuery("SELECT seq_tup_read + idx_tup_fetch"
+                    + " FROM pg_stat_xact_user_tables WHERE relname = 'key_version'")) {
+                assertThat(rows.next()).isTrue();
+                assertThat(rows.getLong(1)).isBetween(20L, 100L);
+            }
+            connection.commit();
+        }
+        assertThat(cluster.sum("SELECT sum(version) FROM eventsql.key_version WHERE key LIKE 'k%'"))
+                .isEqualTo(40);
     }
 
     /** One key has 100 events among all the others, spread over the stream. */

@@ -5,6 +5,9 @@ import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.Workload;
+import java.io.PrintWriter;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -28,8 +31,19 @@ record AvailableServers(String server, String standbys, List<DatabaseAddress> da
                 hasDatabases ? DatabaseVariables.read(variables) : List.of());
     }
 
+    /** Returns the runs that can be measured on these servers, and reports why others cannot. */
+    List<RunSpec> select(Workload workload, PrintWriter err) {
+        List<RunSpec> runs = new ArrayList<>();
+        for (RunSpec run : workload.runs()) {
+            mismatch(run)
+                    .ifPresentOrElse(
+                            why -> err.println("Skipping run " + run.name() + ": " + why), () -> runs.add(run));
+        }
+        return runs;
+    }
+
     /** Returns why a run cannot be measured on these servers; empty if it can. */
-    Optional<String> mismatch(RunSpec run) {
+    private Optional<String> mismatch(RunSpec run) {
         EnvironmentSpec needed = run.environment();
         if (needed.server().equals("none")) {
             return Optional.empty();

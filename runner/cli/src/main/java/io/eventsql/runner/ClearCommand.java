@@ -4,28 +4,18 @@ import io.eventsql.ClearPreview;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
 import io.eventsql.UnknownStreamException;
-import io.eventsql.benchmark.settings.DatabaseAddress;
-import io.eventsql.benchmark.settings.DatabaseVariables;
-import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
 import java.io.PrintWriter;
-import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** Deletes all events of a stream. Without a confirmation token, only previews the deletion. */
 @Command(
         name = "clear",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {
             "Permanently deletes all events of a stream.",
             "Without --confirm, shows what would be deleted and the confirmation token to pass. The stream itself remains.",
@@ -34,23 +24,16 @@ import picocli.CommandLine.Spec;
             "DB0_USER (eventsql), DB0_PASSWORD, DB1_HOST ...; or DB_URLS with DB_USER and DB_PASSWORD.",
             ""
         },
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:previewed or cleared",
             "1:not cleared or only partly cleared; see the message",
             "2:invalid input, such as an unknown stream or an outdated token"
         },
-        footerHeading = "%nExamples:%n",
         footer = {
             "  DB0_HOST=localhost DB0_PASSWORD=... runner clear orders",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner clear orders --confirm 3f2a9c0d11e84b57"
         })
-final class ClearCommand implements Callable<Integer> {
-    private final Map<String, String> environment;
-
-    @Spec
-    private @Nullable CommandSpec spec;
-
+final class ClearCommand extends RunnerCommand {
     @Parameters(paramLabel = "STREAM", description = "name of the stream")
     private String stream = "";
 
@@ -58,14 +41,13 @@ final class ClearCommand implements Callable<Integer> {
     private @Nullable String confirmation;
 
     ClearCommand(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
+        super(environment);
     }
 
     @Override
     public Integer call() {
-        CommandSpec commandSpec = Objects.requireNonNull(spec);
-        PrintWriter out = commandSpec.commandLine().getOut();
-        try (Databases databases = Databases.open(addresses(commandSpec));
+        PrintWriter out = commandLine().getOut();
+        try (Databases databases = Databases.open(databases());
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             String confirmed = confirmation;
             if (confirmed == null) {
@@ -75,15 +57,7 @@ final class ClearCommand implements Callable<Integer> {
             }
             return Runner.OK;
         } catch (InvalidInputException | UnknownStreamException e) {
-            throw new ParameterException(commandSpec.commandLine(), e.getMessage(), e);
-        }
-    }
-
-    private List<DatabaseAddress> addresses(CommandSpec commandSpec) {
-        try {
-            return DatabaseVariables.read(new Variables(environment::get));
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(commandSpec.commandLine(), e.getMessage(), e);
+            throw new ParameterException(commandLine(), e.getMessage(), e);
         }
     }
 

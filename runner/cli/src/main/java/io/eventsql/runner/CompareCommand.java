@@ -7,41 +7,30 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
-import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** Compares the results of several runs in one table. */
 @Command(
         name = "compare",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {
             "Prints a Markdown table of the results of several runs.",
             "Accepts runs of any kind and shows the guarantees of each driver. A run with several measured phases has one",
             "row per phase.",
             ""
         },
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {"0:table written", "2:invalid input, such as a folder without results"},
-        footerHeading = "%nExamples:%n",
         footer = {
             "  runner compare results/fan-out",
             "  runner compare results/rate/1000 results/rate/5000 --out results/rate/comparison.md"
         })
-final class CompareCommand implements Callable<Integer> {
+final class CompareCommand extends RunnerCommand {
     private static final String RESULT = "result.json";
-
-    @Spec
-    private @Nullable CommandSpec spec;
 
     @Parameters(
             arity = "1..*",
@@ -57,7 +46,7 @@ final class CompareCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        CommandLine commandLine = commandLine();
         Comparison comparison = new Comparison();
         for (Path folder : folders) {
             for (Path run : runs(folder, commandLine)) {

@@ -1,8 +1,6 @@
 package io.eventsql.runner;
 
 import io.eventsql.benchmark.settings.DatabaseAddress;
-import io.eventsql.benchmark.settings.DatabaseVariables;
-import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.drivers.EventSqlDriverProvider;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.result.RunFolder;
@@ -20,10 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
-import java.util.concurrent.Callable;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -31,20 +26,15 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** Measures parts of a limits run into one result. The same as a workload: {@code run limits}. */
 @Command(
         name = "limits",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:measured",
             "1:an event failed, was lost, duplicated or out of order, or the run aborted",
             "2:invalid input"
         },
-        footerHeading = "%nExamples:%n",
         footer = {
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only append,read --rounds 5",
@@ -52,15 +42,10 @@ import picocli.CommandLine.Spec;
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only outbox --outbox-seconds 600",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only large --large-events 100000000 --rounds 5"
         })
-final class LimitsCommand implements Callable<Integer> {
+final class LimitsCommand extends RunnerCommand {
     private static final String NAME = "limits";
     private static final String DESCRIPTION =
             "How close the library comes to the limits of PostgreSQL and of slow handlers.";
-
-    private final Map<String, String> environment;
-
-    @Spec
-    private @Nullable CommandSpec spec;
 
     @Option(
             names = "--only",
@@ -81,7 +66,7 @@ final class LimitsCommand implements Callable<Integer> {
     private final ResultOptions resultOptions = new ResultOptions();
 
     private LimitsCommand(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
+        super(environment);
     }
 
     /** Creates the command with an option for each number. */
@@ -115,14 +100,14 @@ final class LimitsCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws SQLException {
-        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        CommandLine commandLine = commandLine();
         RunSpec run = RunSpec.ofLimits(NAME, settings(new OptionValidator(commandLine)));
-        DatabaseAddress address = address(commandLine);
+        DatabaseAddress database = database();
         StopSignal stop = new StopSignal();
         WorkloadRun.RunContext context = new WorkloadRun.RunContext(
                 new Workload(NAME, WorkloadKind.LIMITS, DESCRIPTION, List.of(run)),
-                environment,
-                List.of(address),
+                environment(),
+                List.of(database),
                 List.of(),
                 resultOptions.command(),
                 resultOptions.gitCommit(),
@@ -145,7 +130,7 @@ final class LimitsCommand implements Callable<Integer> {
         Map<String, Double> numbers = new LinkedHashMap<>();
         for (LimitsNumber number : LimitsNumber.values()) {
             String value =
-                    Objects.requireNonNull(spec).findOption(number.option()).getValue();
+                    commandLine().getCommandSpec().findOption(number.option()).getValue();
             try {
                 numbers.put(number.field(), number.parse(value));
             } catch (IllegalArgumentException e) {
@@ -166,18 +151,5 @@ final class LimitsCommand implements Callable<Integer> {
                 ? LimitsPart.DEFAULTS.stream().map(LimitsPart::label).toList()
                 : only.stream().distinct().toList();
         return new LimitsSpec(parts, storage, numbers);
-    }
-
-    private DatabaseAddress address(CommandLine commandLine) {
-        try {
-            List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(environment::get));
-            if (addresses.size() > 1) {
-                throw new IllegalArgumentException(
-                        "Exactly one database is required, but " + addresses.size() + " are configured");
-            }
-            return addresses.getFirst();
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(commandLine, e.getMessage(), e);
-        }
     }
 }

@@ -9,36 +9,25 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
-import java.util.Objects;
-import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** Lists the available workloads. */
 @Command(
         name = "list",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {"Lists the available workloads: name, kind, number of runs and description.", ""},
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {"0:listed", "2:invalid input, such as an invalid workload file"},
         footerHeading = "%nExample:%n",
         footer = "  runner list --workloads runner/workloads")
-final class ListCommand implements Callable<Integer> {
-    @Spec
-    private @Nullable CommandSpec spec;
-
+final class ListCommand extends RunnerCommand {
     @Mixin
     private final WorkloadsOption workloads = new WorkloadsOption();
 
     @Override
     public Integer call() throws IOException {
-        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        CommandLine commandLine = commandLine();
         if (!Files.isDirectory(workloads.folder())) {
             throw new ParameterException(
                     commandLine, "--workloads (WORKLOADS_DIR) must be a folder, but is " + workloads.folder());

@@ -1,24 +1,22 @@
 package io.eventsql.runner;
 
-import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlBuilder;
 import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
 import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.runner.consumption.AppConsumption;
 import io.eventsql.runner.consumption.Apps;
 import io.eventsql.runner.consumption.MergedRunReport;
 import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.database.ShardServerInfo;
-import io.eventsql.runner.load.Callers;
 import io.eventsql.runner.load.EventSqlTarget;
 import io.eventsql.runner.load.LoadClock;
-import io.eventsql.runner.load.LoadContext;
-import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.phases.LoadSession;
+import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.Jvms;
 import io.eventsql.runner.report.MergedSeries;
@@ -28,27 +26,21 @@ import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.RunnerSeries;
 import io.eventsql.runner.report.Summarizer;
 import io.eventsql.runner.report.Summary;
-import io.eventsql.runner.report.SummaryText;
 import io.eventsql.runner.result.SeriesFiles;
+import io.eventsql.runner.result.SummaryText;
 import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.series.MetricsServer;
-import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.warmup.CompilationTime;
-import io.eventsql.runner.workload.EventSource;
-import io.eventsql.runner.workload.KeyShare;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
-import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -57,9 +49,6 @@ import org.jspecify.annotations.Nullable;
 
 /** The main job: runners publish, apps consume. This process is one of the runners. */
 final class MainJob {
-    /** Longer than the lease of a dead member. */
-    private static final Duration MEMBERS_TIMEOUT = Duration.ofSeconds(60);
-
     /**
      * What a runner needs.
      *
@@ -78,6 +67,7 @@ final class MainJob {
 
     private final Setup setup;
     private final StopSignal stop;
+    private final LoadClock clock = LoadClock.SYSTEM;
 
     /** @param stop aborts the run */
     MainJob(Setup setup, StopSignal stop) {
@@ -92,28 +82,82 @@ final class MainJob {
      */
     RunnerResult publish(Consumer<RunnerResult> ended) throws IOException, SQLException {
         RunSettings settings = setup.settings;
-        RunSeries series = new RunSeries(0);
+        int runner = settings.identity().runner();
         Integer port = setup.metricsPort;
+        ProgressDisplay progress = ProgressDisplay.create(System.err, clock);
         Consumer<String> problems = System.err::println;
-        try (MetricsServer metrics = port == null
-                        ? null
-                        : MetricsServer.start(port, series, settings.identity().runner());
-                Databases databases = Databases.open(setup.databases);
+        try (Databases databases = Databases.open(setup.databases);
                 EventSql eventSql = open(settings, databases.dataSources());
                 Apps apps = setup.apps.open();
+                LoadSession session = open(eventSql, progress);
+                MetricsServer metrics = port == null ? null : MetricsServer.start(port, session.series(), runner);
                 ResourceSampler sampler = ResourceSampler.start(
                         setup.processes,
-                        settings.identity().runner() == 0 ? setup.databases : List.of(),
-                        LoadClock.SYSTEM,
-                        series::originNanos,
+                        runner == 0 ? setup.databases : List.of(),
+                        clock,
+                        session.series()::originNanos,
                         problems)) {
             if (metrics != null) {
                 System.err.println("Metrics: port " + metrics.port());
             }
-            RunnerResult result = run(eventSql, apps, new RunRecorder(series, sampler));
+            List<ShardServerInfo> servers = new ArrayList<>();
+            for (ShardInfo shard : eventSql.shards()) {
+                servers.add(ShardServerInfo.read(shard));
+            }
+            RunSettings.Identity identity = settings.identity();
+            StartBarrier barrier =
+                    new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock);
+            RunSettings.Stream stream = settings.stream();
+            MainJobRun.RunContext context = new MainJobRun.RunContext(
+                    session,
+                    new RebalanceWait(
+                            () -> eventSql.consumer(stream.name(), stream.consumer())
+                                    .state(),
+                            apps.count(),
+                            clock,
+                            System.out::println),
+                    barrier,
+                    () -> CompilationTime.now(apps),
+                    () -> lastHandledAtMicros(apps, identity),
+                    clock,
+                    stop);
+            MainJobRun.Outcome outcome = new MainJobRun(settings, context, System.out, progress).run();
+            TimeSeries seconds = session.series().finish(clock.nanos());
+            RunnerResult result = new RunnerResult(
+                    settings,
+                    servers,
+                    PhaseResult.of(outcome.measured()),
+                    PhaseResult.of(outcome.warmup()),
+                    outcome.ending(),
+                    System.getProperty("java.version", "unknown"),
+                    RunnerSeries.of(
+                            session.series(), seconds, sampler.table(seconds.t().size())),
+                    barrier.appClock(),
+                    new Jvms(
+                            outcome.warmth(),
+                            outcome.measuredCompilation(),
+                            ManagementFactory.getRuntimeMXBean().getInputArguments(),
+                            optionsOf(apps)));
             ended.accept(result);
             return result;
         }
+    }
+
+    /** Opens a session on the stream of the settings, which the apps consume. Creates the stream if it is absent. */
+    private LoadSession open(EventSql eventSql, ProgressDisplay progress) {
+        RunSettings settings = setup.settings;
+        RunSettings.Stream stream = settings.stream();
+        if (eventSql.streams().stream().noneMatch(spec -> spec.name().equals(stream.name()))) {
+            eventSql.createStream(StreamSpec.of(stream.name()).withPartitions(stream.partitions()));
+        }
+        return LoadSession.ofStream(
+                stream.name(),
+                new EventSqlTarget(eventSql.publisher(), stream.name()),
+                new AppConsumption(
+                        () -> eventSql.positions(stream.name(), stream.consumer()), clock, System.out::println),
+                new LoadSession.Publisher(
+                        settings.identity().run(), settings.identity().runner()),
+                new LoadSession.Context(MainJobRun.spec(settings), clock, stop, new Problems(), progress));
     }
 
     /**
@@ -145,69 +189,12 @@ final class MainJob {
         return summary;
     }
 
-    /** Records the counts and the resource usage of a run. */
-    private record RunRecorder(RunSeries series, ResourceSampler sampler) {
-
-        RunnerSeries toSeries() {
-            TimeSeries seconds = series.finish(LoadClock.SYSTEM.nanos());
-            return RunnerSeries.of(series, seconds, sampler.table(seconds.t().size()));
-        }
-    }
-
     private static EventSql open(RunSettings settings, List<DataSource> dataSources) {
         EventSqlBuilder builder = EventSql.builder(dataSources);
         if (!settings.events().keyed()) {
             builder.preferredShard(dataSources.get(settings.identity().runner() % dataSources.size()));
         }
         return builder.build();
-    }
-
-    private RunnerResult run(EventSql eventSql, Apps apps, RunRecorder recorder) throws IOException, SQLException {
-        RunSettings settings = setup.settings;
-        RunSettings.Stream stream = settings.stream();
-        createStreamIfAbsent(eventSql, stream);
-        List<ShardServerInfo> servers = new ArrayList<>();
-        for (ShardInfo shard : eventSql.shards()) {
-            servers.add(ShardServerInfo.read(shard));
-        }
-        RunSettings.Identity identity = settings.identity();
-        LoadClock clock = LoadClock.SYSTEM;
-        PrintStream err = System.err;
-        StartBarrier barrier =
-                new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock);
-        BenchmarkRun.RunContext context = new BenchmarkRun.RunContext(
-                createGenerator(settings, eventSql.publisher(), clock, stop),
-                () -> eventSql.positions(stream.name(), stream.consumer()),
-                () -> lastHandledAtMicros(apps, identity),
-                () -> CompilationTime.now(apps),
-                new RebalanceWait(
-                        () -> eventSql.consumer(stream.name(), stream.consumer())
-                                .state(),
-                        apps.count(),
-                        clock,
-                        MEMBERS_TIMEOUT,
-                        stop,
-                        System.out::println),
-                barrier,
-                recorder.series,
-                clock,
-                stop);
-        BenchmarkRun.Outcome outcome =
-                new BenchmarkRun(settings, context, System.out, ProgressDisplay.create(err, clock)).run();
-        return new RunnerResult(
-                settings,
-                servers,
-                PhaseResult.of(outcome.measured()),
-                PhaseResult.of(outcome.warmup()),
-                outcome.ending(),
-                System.getProperty("java.version", "unknown"),
-                recorder.toSeries(),
-                barrier.appClock(),
-                new Jvms(
-                        outcome.warmth(),
-                        outcome.measuredCompilation(),
-                        ManagementFactory.getRuntimeMXBean().getInputArguments(),
-                        optionsOf(apps)));
     }
 
     private static List<String> optionsOf(Apps apps) {
@@ -227,32 +214,5 @@ final class MainJob {
             System.err.println(e.getMessage());
             return OptionalLong.empty();
         }
-    }
-
-    private static void createStreamIfAbsent(EventSql eventSql, RunSettings.Stream stream) {
-        boolean exists =
-                eventSql.streams().stream().anyMatch(spec -> spec.name().equals(stream.name()));
-        if (!exists) {
-            eventSql.createStream(StreamSpec.of(stream.name()).withPartitions(stream.partitions()));
-        }
-    }
-
-    private static LoadGenerator createGenerator(
-            RunSettings settings, EventPublisher publisher, LoadClock clock, StopSignal stop) {
-        RunSettings.Load load = settings.load();
-        RunSettings.Events events = settings.events();
-        int runner = settings.identity().runner();
-        Integer bytes = events.eventBytes();
-        EventSource source = new EventSource(
-                settings.identity().run(),
-                runner,
-                bytes == null ? OptionalInt.empty() : OptionalInt.of(bytes),
-                events.keyed() ? KeyShare.keysOf(runner, events.keys()) : List.of());
-        LoadContext context = new LoadContext(
-                source, new EventSqlTarget(publisher, settings.stream().name()), load.eventsPerCall(), clock, stop);
-        if (load.hasRate()) {
-            return new OpenLoop(context, load.eventsPerSecond());
-        }
-        return load.async() ? Callers.notWaiting(context, load.callers()) : Callers.waiting(context, load.callers());
     }
 }

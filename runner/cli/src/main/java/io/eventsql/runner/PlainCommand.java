@@ -22,22 +22,16 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 import tools.jackson.databind.JsonNode;
 
 /** Measures plain client programs and the machine's limits under the load of a workload's phases. */
 @Command(
         name = "plain",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {
             "Measures what plain client programs reach under the load of a workload's measured phases with callers,",
             "with the same settings on the same server, and the machine's own limits: flushes, loopback round trips",
@@ -45,22 +39,16 @@ import tools.jackson.databind.JsonNode;
             "result.json, prints the run's rate, the program's and the ratio. Servers as in runner run --help.",
             ""
         },
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {"0:measured", "1:a program failed", "2:invalid input, or no run matches the servers"},
         footerHeading = "%nExample:%n",
         footer = "  KAFKA_BOOTSTRAP_SERVERS=localhost:9092 EVENTSQL_SERVER=kafka"
                 + " runner plain compare --only kafka-tuned --out results/compare")
-final class PlainCommand implements Callable<Integer> {
+final class PlainCommand extends RunnerCommand {
     private static final int COPY_EVENTS = 500_000;
     private static final int SECONDS_MAX = 3_600;
     private static final double FSYNC_SECONDS = 1;
     /** The size of the account_created event. */
     private static final int DEFAULT_EVENT_BYTES = 230;
-
-    private final Map<String, String> environment;
-
-    @Spec
-    private @Nullable CommandSpec spec;
 
     @Mixin
     private final WorkloadOptions options = new WorkloadOptions();
@@ -80,21 +68,16 @@ final class PlainCommand implements Callable<Integer> {
     private int seconds = 1;
 
     PlainCommand(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
+        super(environment);
     }
 
     @Override
     public Integer call() throws Exception {
-        var commandLine = Objects.requireNonNull(spec).commandLine();
+        var commandLine = commandLine();
         new OptionValidator(commandLine).requireRange("--seconds", seconds, 1, SECONDS_MAX);
-        AvailableServers servers = AvailableServers.of(environment);
+        AvailableServers servers = servers();
         int exitCode = Runner.INVALID_INPUT;
-        for (RunSpec run : options.read(commandLine).runs()) {
-            Optional<String> mismatch = servers.mismatch(run);
-            if (mismatch.isPresent()) {
-                commandLine.getErr().println("Skipping run " + run.name() + ": " + mismatch.get());
-                continue;
-            }
+        for (RunSpec run : servers.select(options.read(commandLine), commandLine.getErr())) {
             Path folder = out.resolve(run.name());
             Files.createDirectories(folder);
             List<PlainResult.Program> programs = measurePrograms(run);
@@ -113,7 +96,7 @@ final class PlainCommand implements Callable<Integer> {
         if (program.isEmpty()) {
             return measured;
         }
-        DriverSettings settings = new DriverSettings(run.system().driverOptions(), environment);
+        DriverSettings settings = new DriverSettings(run.system().driverOptions(), environment());
         for (PhaseSpec phase : run.phases()) {
             Integer callers = phase.callers();
             if (callers == null || !phase.measured()) {

@@ -8,30 +8,21 @@ import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Spec;
 
 /** Prints the requirements of a workload's runs for scripts. */
 @Command(
         name = "plan",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {
             "Prints the requirements of a workload's runs as JSON.",
             "For each run: servers, variables and estimated duration in seconds.",
             ""
         },
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {"0:printed", "2:invalid input"},
-        footerHeading = "%nExamples:%n",
         footer = {"  runner plan fan-out", "  runner plan stress --only reading --set phases.1.seconds=10"})
-final class PlanCommand implements Callable<Integer> {
+final class PlanCommand extends RunnerCommand {
 
     /** The printed JSON. */
     private record Plan(String workload, WorkloadKind kind, String description, List<PlannedRun> runs) {}
@@ -55,15 +46,12 @@ final class PlanCommand implements Callable<Integer> {
         }
     }
 
-    @Spec
-    private @Nullable CommandSpec spec;
-
     @Mixin
     private final WorkloadOptions options = new WorkloadOptions();
 
     @Override
     public Integer call() throws IOException {
-        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        CommandLine commandLine = commandLine();
         Workload workload = options.read(commandLine);
         Plan plan = new Plan(
                 workload.name(),

@@ -1,32 +1,22 @@
 package io.eventsql.runner;
 
-import io.eventsql.benchmark.settings.DatabaseVariables;
-import io.eventsql.benchmark.settings.InvalidSettingException;
-import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
-import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
 import java.sql.SQLException;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Objects;
-import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** Publishes the events of a run and writes the measurements. */
 @Command(
         name = "publish",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {
             "Publishes events, waits until they are consumed, and reports both.",
             "With several apps, starts as soon as they share the consumer's partitions.",
@@ -35,24 +25,17 @@ import picocli.CommandLine.Spec;
                     + " DB0_PASSWORD, likewise DB1_..., DB2_...; or DB_URLS with DB_USER and DB_PASSWORD.",
             ""
         },
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:all events published and consumed",
             "1:an event failed, the run timed out or aborted",
             "2:invalid input"
         },
-        footerHeading = "%nExamples:%n",
         footer = {
             "  DB0_HOST=localhost DB0_PASSWORD=... runner publish --events-rate 1000 --events-to-publish 60000",
             "  DB_URLS=jdbc:postgresql://a/eventsql,jdbc:postgresql://b/eventsql DB_PASSWORD=... runner --keyed",
             "  EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 DB0_HOST=localhost DB0_PASSWORD=... runner"
         })
-final class PublishCommand implements Callable<Integer> {
-    private final Map<String, String> environment;
-
-    @Spec
-    private @Nullable CommandSpec spec;
-
+final class PublishCommand extends RunnerCommand {
     @Mixin
     private PublishOptions options = new PublishOptions();
 
@@ -81,12 +64,12 @@ final class PublishCommand implements Callable<Integer> {
     private @Nullable Integer metricsPort;
 
     PublishCommand(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
+        super(environment);
     }
 
     @Override
     public Integer call() throws IOException, SQLException {
-        MainJob.Setup setup = setup(Objects.requireNonNull(spec).commandLine());
+        MainJob.Setup setup = setup(commandLine());
         StopSignal stop = new StopSignal();
         try (ShutdownHook hook = ShutdownHook.register(stop)) {
             RunnerResult result = new MainJob(setup, stop).publish(ended -> {
@@ -109,22 +92,16 @@ final class PublishCommand implements Callable<Integer> {
 
     /** @throws ParameterException if an option or a variable is invalid; names it and the limit */
     private MainJob.Setup setup(CommandLine commandLine) {
-        RunSettings settings = options.settings(commandLine);
-        try {
-            Map<String, String> all = mergedEnvironment();
-            return new MainJob.Setup(
-                    settings,
-                    DatabaseVariables.read(new Variables(all::get)),
-                    appOptions,
-                    processes.read(commandLine),
-                    metricsPort);
-        } catch (InvalidSettingException e) {
-            throw new ParameterException(commandLine, e.getMessage(), e);
-        }
+        return new MainJob.Setup(
+                options.settings(commandLine),
+                databases(mergedEnvironment()),
+                appOptions,
+                processes.read(commandLine),
+                metricsPort);
     }
 
     private Map<String, String> mergedEnvironment() {
-        Map<String, String> all = new HashMap<>(environment);
+        Map<String, String> all = new HashMap<>(environment());
         if (dbUrls != null) {
             all.put("DB_URLS", dbUrls);
         }

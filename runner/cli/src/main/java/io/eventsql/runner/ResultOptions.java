@@ -4,6 +4,7 @@ import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.result.RunResult;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /** The output file of a result and metadata that only the caller knows. */
@@ -15,19 +16,8 @@ final class ResultOptions {
             description = "result file; report.txt is written to the same folder (default: ${DEFAULT-VALUE})")
     private Path out = Path.of("result.json");
 
-    @Option(
-            names = "--command",
-            paramLabel = "TEXT",
-            defaultValue = "unknown",
-            description = "command that started the run, recorded in the result")
-    private String command = "";
-
-    @Option(
-            names = "--git-commit",
-            paramLabel = "HASH",
-            defaultValue = "unknown",
-            description = "measured Git commit, recorded in the result")
-    private String gitCommit = "";
+    @Mixin
+    private final ProvenanceOptions provenance = new ProvenanceOptions();
 
     @Option(names = "--workload", paramLabel = "NAME", description = "workload of the run, recorded in the result")
     private @Nullable String workload;
@@ -47,11 +37,11 @@ final class ResultOptions {
     }
 
     String command() {
-        return command;
+        return provenance.command();
     }
 
     String gitCommit() {
-        return gitCommit;
+        return provenance.gitCommit();
     }
 
     private int processors() {
@@ -63,6 +53,6 @@ final class ResultOptions {
     }
 
     Summary.Provenance provenance() {
-        return new Summary.Provenance(processors(), recycledWalMb, gitCommit, command, workload);
+        return new Summary.Provenance(processors(), recycledWalMb, gitCommit(), command(), workload);
     }
 }

@@ -1,44 +1,35 @@
 package io.eventsql.runner;
 
-import io.eventsql.benchmark.settings.InvalidSettingException;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.Summary;
-import io.eventsql.runner.report.SummaryText;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunText;
+import io.eventsql.runner.result.SummaryText;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
 import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.concurrent.Callable;
 import java.util.function.Consumer;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** Measures the runs of a workload on the servers configured in the environment. */
 @Command(
         name = "run",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {
             "Measures the runs of a workload on the servers configured in the environment.",
             "Runs them one after the other and writes a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
@@ -50,25 +41,18 @@ import picocli.CommandLine.Spec;
             "Ctrl-C aborts the current phase; measurements up to that point are written.",
             ""
         },
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:passed",
             "1:an event was lost, duplicated, out of order, failed or late, or a run aborted",
             "2:invalid input, or no run matches the servers"
         },
-        footerHeading = "%nExamples:%n",
         footer = {
             "  runner run no-op --out results/no-op",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner run fan-out --only 1-consumer --out results/fan-out",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner run stress --set phases.2.seconds=20"
                     + " --process database-0=1234 --out results/stress"
         })
-final class RunCommand implements Callable<Integer> {
-    private final Map<String, String> environment;
-
-    @Spec
-    private @Nullable CommandSpec spec;
-
+final class RunCommand extends RunnerCommand {
     @Mixin
     private final WorkloadOptions options = new WorkloadOptions();
 
@@ -79,34 +63,23 @@ final class RunCommand implements Callable<Integer> {
             description = "output folder; each run writes a subfolder of its name")
     private Path out = Path.of("");
 
-    @Option(
-            names = "--command",
-            paramLabel = "TEXT",
-            defaultValue = "unknown",
-            description = "command that started the runs, recorded in the results")
-    private String command = "";
-
-    @Option(
-            names = "--git-commit",
-            paramLabel = "ID",
-            defaultValue = "unknown",
-            description = "measured Git commit, recorded in the results")
-    private String gitCommit = "";
+    @Mixin
+    private final ProvenanceOptions provenance = new ProvenanceOptions();
 
     @Mixin
     private final ProcessesOption processes = new ProcessesOption();
 
     RunCommand(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
+        super(environment);
     }
 
     @Override
     public Integer call() throws IOException {
-        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        CommandLine commandLine = commandLine();
         Workload workload = options.read(commandLine);
-        AvailableServers servers = availableServers(commandLine);
+        AvailableServers servers = servers();
         List<SampledProcess> sampled = processes.read(commandLine);
-        List<RunSpec> runs = selectRuns(workload, servers, commandLine.getErr());
+        List<RunSpec> runs = servers.select(workload, commandLine.getErr());
         if (runs.isEmpty()) {
             return Runner.INVALID_INPUT;
         }
@@ -114,11 +87,11 @@ final class RunCommand implements Callable<Integer> {
         StopSignal stop = new StopSignal();
         WorkloadRun.RunContext context = new WorkloadRun.RunContext(
                 workload,
-                environment,
+                environment(),
                 servers.databases(),
                 sampled,
-                command,
-                gitCommit,
+                provenance.command(),
+                provenance.gitCommit(),
                 RunMetadata.machine(),
                 stop,
                 commandLine.getOut()::println);
@@ -140,24 +113,6 @@ final class RunCommand implements Callable<Integer> {
             hook.release();
         }
         return exitCode;
-    }
-
-    private AvailableServers availableServers(CommandLine commandLine) {
-        try {
-            return AvailableServers.of(environment);
-        } catch (InvalidSettingException e) {
-            throw new ParameterException(commandLine, e.getMessage(), e);
-        }
-    }
-
-    private static List<RunSpec> selectRuns(Workload workload, AvailableServers servers, PrintWriter err) {
-        List<RunSpec> runs = new ArrayList<>();
-        for (RunSpec run : workload.runs()) {
-            servers.mismatch(run)
-                    .ifPresentOrElse(
-                            why -> err.println("Skipping run " + run.name() + ": " + why), () -> runs.add(run));
-        }
-        return runs;
     }
 
     private static Map<String, DriverProvider> drivers(List<RunSpec> runs, CommandLine commandLine) {
@@ -210,7 +165,7 @@ final class RunCommand implements Callable<Integer> {
     /** Runs the main job with this process as the only runner. */
     private boolean publish(RunSpec run, WorkloadRun.RunContext context) {
         Path folder = out.resolve(run.name());
-        Map<String, String> all = new HashMap<>(environment);
+        Map<String, String> all = new HashMap<>(environment());
         all.putAll(run.variables());
         try {
             MainJob.Setup setup = PublishCommand.setup(all);
@@ -223,8 +178,8 @@ final class RunCommand implements Callable<Integer> {
                     new Summary.Provenance(
                             machine.cpus(),
                             0,
-                            gitCommit,
-                            command,
+                            context.gitCommit(),
+                            context.command(),
                             context.workload().name()),
                     folder.resolve("result.json"));
             SummaryText.of(summary).forEach(context.out());

@@ -4,6 +4,7 @@ import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
@@ -54,20 +55,19 @@ final class Runner {
     /** Returns the command line for the given environment variables. */
     static CommandLine commandLine(Map<String, String> environment) {
         EnvironmentDefaults defaults = new EnvironmentDefaults(environment);
-        CommandLine publish = new CommandLine(new PublishCommand(environment)).setDefaultValueProvider(defaults);
-        CommandLine summarize = new CommandLine(new SummarizeCommand()).setDefaultValueProvider(defaults);
-        CommandLine limits = LimitsCommand.create(environment).setDefaultValueProvider(defaults);
-        return new CommandLine(new Runner())
-                .addSubcommand(publish)
-                .addSubcommand(summarize)
-                .addSubcommand(limits)
-                .addSubcommand(new CommandLine(new ListCommand()).setDefaultValueProvider(defaults))
-                .addSubcommand(new CommandLine(new PlanCommand()).setDefaultValueProvider(defaults))
-                .addSubcommand(new CommandLine(new RunCommand(environment)).setDefaultValueProvider(defaults))
-                .addSubcommand(new CommandLine(new PlainCommand(environment)).setDefaultValueProvider(defaults))
-                .addSubcommand(new CommandLine(new ReportCommand()).setDefaultValueProvider(defaults))
-                .addSubcommand(new CommandLine(new CompareCommand()).setDefaultValueProvider(defaults))
-                .addSubcommand(new CommandLine(new ClearCommand(environment)))
+        CommandLine runner = new CommandLine(new Runner());
+        Stream.of(
+                        new CommandLine(new PublishCommand(environment)),
+                        new CommandLine(new SummarizeCommand()),
+                        LimitsCommand.create(environment),
+                        new CommandLine(new ListCommand()),
+                        new CommandLine(new PlanCommand()),
+                        new CommandLine(new RunCommand(environment)),
+                        new CommandLine(new PlainCommand(environment)),
+                        new CommandLine(new ReportCommand()),
+                        new CommandLine(new CompareCommand()))
+                .forEach(command -> runner.addSubcommand(command.setDefaultValueProvider(defaults)));
+        return runner.addSubcommand(new CommandLine(new ClearCommand(environment)))
                 .setUsageHelpWidth(110)
                 .setParameterExceptionHandler(Runner::invalidInput)
                 .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));

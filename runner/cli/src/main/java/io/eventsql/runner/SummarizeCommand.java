@@ -4,35 +4,27 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.Summary;
-import io.eventsql.runner.report.SummaryText;
+import io.eventsql.runner.result.SummaryText;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
-import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** Merges the results of several runners and the counts of the app into one result. */
 @Command(
         name = "summarize",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = {
             "Merges the results of all runners and the counts of all apps into one result.",
             "The result includes a verdict on lost, duplicated, unordered, failed and late events.",
             "Each option can also be set in the environment: --app-url as APP_URL, and so on.",
             ""
         },
-        exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:no event was lost, duplicated, out of order, failed or late",
             "1:otherwise; see the problems in the result",
@@ -42,10 +34,7 @@ import picocli.CommandLine.Spec;
         footer = {
             "  runner summarize --run ab12cd34 --runner-results results/local/now --out results/local/now/result.json"
         })
-final class SummarizeCommand implements Callable<Integer> {
-    @Spec
-    private @Nullable CommandSpec spec;
-
+final class SummarizeCommand extends RunnerCommand {
     @Option(names = "--run", paramLabel = "ID", required = true, description = "id of the run")
     private String run = "";
 
@@ -64,7 +53,7 @@ final class SummarizeCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException {
-        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        CommandLine commandLine = commandLine();
         OptionValidator validator = new OptionValidator(commandLine);
         validator.require(
                 BenchmarkEvent.isRun(run),

@@ -18,10 +18,8 @@ import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.BlastSpec;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SweepSpec;
-import io.eventsql.runner.trials.BlastSettings;
 import io.eventsql.runner.trials.BlastTrial;
 import io.eventsql.runner.trials.CompletedTrials;
-import io.eventsql.runner.trials.SweepSettings;
 import io.eventsql.runner.trials.SweepTrial;
 import io.eventsql.runner.trials.TrialFiles;
 import io.eventsql.runner.trials.Trials;
@@ -33,7 +31,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
-import java.util.OptionalInt;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -78,12 +75,14 @@ final class TrialsRun {
             CompletedTrials<?> measured;
             RunResult.CopyLimit copyLimit = null;
             if (blast != null) {
-                CompletedTrials<BlastTrial> bursts = trials.blast(settings(blast));
+                CompletedTrials<BlastTrial> bursts =
+                        trials.blast(blast, spec.events().bytes());
                 TrialFiles.writeLines(folder.resolve("trials.jsonl"), bursts.trials());
                 measured = bursts;
             } else {
                 SweepSpec sweep = Objects.requireNonNull(spec.sweep());
-                CompletedTrials<SweepTrial> swept = trials.sweep(settings(sweep));
+                CompletedTrials<SweepTrial> swept =
+                        trials.sweep(sweep, spec.events().bytes(), spec.environment());
                 TrialFiles.writeCsv(folder.resolve("trials.csv"), swept.trials());
                 copyLimit = swept.interrupted() ? null : copyLimit(sweep);
                 measured = swept;
@@ -95,25 +94,6 @@ final class TrialsRun {
             written.accept(result);
             return result;
         }
-    }
-
-    private BlastSettings settings(BlastSpec blast) {
-        return new BlastSettings(
-                blast.messages(),
-                blast.repeats(),
-                blast.capBytes(),
-                spec.events().bytes());
-    }
-
-    private SweepSettings settings(SweepSpec sweep) {
-        int bytes = spec.events().bytes();
-        return new SweepSettings(
-                sweep.eventCounts(),
-                sweep.trials(),
-                new SweepSettings.Buffer(sweep.bufferBytes(), sweep.waiting()),
-                bytes == 0 ? OptionalInt.empty() : OptionalInt.of(bytes),
-                new SweepSettings.Cluster(
-                        spec.environment().standbys(), spec.environment().databases()));
     }
 
     /** Measures a plain COPY of the largest number of events; {@code null} if the run does not use our PostgreSQL. */

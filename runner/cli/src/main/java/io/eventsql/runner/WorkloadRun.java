@@ -93,8 +93,10 @@ final class WorkloadRun {
         Instant startedAt = Instant.now();
         try (Driver driver = provider.open(new DriverSettings(spec.system().driverOptions(), context.environment))) {
             List<DatabaseInfo> databases = metadata.readDatabases(clock);
-            LoadSession session = LoadSession.open(new LoadSession.Context(
-                    spec, driver, clock, context.stop, problems, ProgressDisplay.create(System.err, clock)));
+            LoadSession session = LoadSession.open(
+                    driver,
+                    new LoadSession.Context(
+                            spec, clock, context.stop, problems, ProgressDisplay.create(System.err, clock)));
             RunSeries series = session.series();
             try (session;
                     ResourceSampler sampler = ResourceSampler.start(

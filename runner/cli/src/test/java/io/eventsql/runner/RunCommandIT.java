@@ -172,8 +172,8 @@ class RunCommandIT {
 
     /** Records the age of the oldest idle snapshot in transactions, -1 for none, twenty times per second. */
     private static void watchSnapshots(List<Long> ages, AtomicBoolean ended) {
-        try (Connection connection = DriverManager.getConnection(
-                        server.jdbcUrl("workloads"), server.username(), server.password());
+        try (Connection connection =
+                        DriverManager.getConnection(server.jdbcUrl("workloads"), server.username(), server.password());
                 PreparedStatement statement = connection.prepareStatement(
                         "SELECT coalesce(max(age(backend_xmin)), -1) FROM (SELECT pg_sleep(0.05)) AS pause"
                                 + " LEFT JOIN pg_stat_activity ON state = 'idle in transaction'")) {

@@ -68,7 +68,8 @@ class MigratorIT {
             "25 growth",
             "26 replicas",
             "27 sinks",
-            "28 shards");
+            "28 keyed growth",
+            "29 shards");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -202,7 +203,8 @@ class MigratorIT {
                 file("shard/V25__growth.sql"),
                 file("shard/V26__replicas.sql"),
                 file("shard/V27__sinks.sql"),
-                file("shard/V28__shards.sql"));
+                file("shard/V28__keyed_growth.sql"),
+                file("shard/V29__shards.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

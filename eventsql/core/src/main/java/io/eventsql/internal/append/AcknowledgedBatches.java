@@ -112,6 +112,11 @@ public final class AcknowledgedBatches implements Anchors {
         return () -> reports.forEach(Runnable::run);
     }
 
+    @Override
+    public void forget(String stream) {
+        last.keySet().removeIf(partition -> partition.stream().equals(stream));
+    }
+
     private static Map<PartitionKey, LastBatch> lastBatches(
             Shard restored, UUID producer, List<PartitionKey> partitions) throws SQLException {
         Map<PartitionKey, LastBatch> stored = new HashMap<>();

@@ -86,7 +86,7 @@ final class Appender {
     void append(Batch batch) {
         Remedy remedy = appendPart(batch);
         if (remedy == Remedy.REROUTE) {
-            batch.calls().forEach(PublishCall::returnToQueue);
+            batch.returnToQueue();
         } else if (remedy != null) {
             appendInParts(batch, remedy);
         }

@@ -24,7 +24,9 @@ final class Batch {
     private final List<PublishCall> calls;
     private final Map<String, Integer> stickyPartitions;
     private final BitSet lanes;
-    private final boolean part;
+    /** The batch that this one was split off; {@code null} if it was not. */
+    private final @Nullable Batch whole;
+
     private final int events;
     private final long bytes;
     private final long firstDeadlineNanos;
@@ -41,6 +43,8 @@ final class Batch {
     private boolean streamsForgotten;
     private int timeouts;
     private long firstTimeoutNanos;
+    /** Whether calls of the batch, or of a part of it, were given back to the queue. */
+    private boolean hasReturnedCalls;
     /** The calls that were not completed when the batch was sent; does not change as long as it may be in doubt. */
     private @Nullable List<PublishCall> sent;
 
@@ -50,12 +54,16 @@ final class Batch {
      * @param lanes the lanes reserved for this batch until it is done
      */
     Batch(List<PublishCall> calls, Map<String, Integer> stickyPartitions, long number, BitSet lanes) {
-        this(calls, stickyPartitions, number, lanes, false);
+        this(calls, stickyPartitions, number, lanes, null);
     }
 
     private Batch(
-            List<PublishCall> calls, Map<String, Integer> stickyPartitions, long number, BitSet lanes, boolean part) {
-        this.part = part;
+            List<PublishCall> calls,
+            Map<String, Integer> stickyPartitions,
+            long number,
+            BitSet lanes,
+            @Nullable Batch whole) {
+        this.whole = whole;
         this.calls = calls;
         int eventSum = 0;
         long byteSum = 0;
@@ -144,14 +152,25 @@ final class Batch {
 
     /** Returns a part of the batch with some of its calls; {@link #beginAnew} gives it a number. */
     Batch withCalls(List<PublishCall> some) {
-        Batch split = new Batch(some, stickyPartitions, number, lanes, true);
+        Batch split = new Batch(some, stickyPartitions, number, lanes, whole == null ? this : whole);
         split.firstTimeoutNanos = firstTimeoutNanos;
         return split;
     }
 
     /** Returns whether the batch was split off another one. */
     boolean isPart() {
-        return part;
+        return whole != null;
+    }
+
+    /** Gives the calls, which are not stored, back to the queue. It takes them when the whole batch is released. */
+    void returnToQueue() {
+        calls.forEach(PublishCall::returnToQueue);
+        (whole == null ? this : whole).hasReturnedCalls = true;
+    }
+
+    /** Returns whether calls of the batch, or of a part of it, were given back to the queue. */
+    boolean hasReturnedCalls() {
+        return hasReturnedCalls;
     }
 
     /** Records why an attempt failed: the reason given to calls that fail later. */

@@ -99,10 +99,8 @@ final class BatchParts {
 
     /** Gives the calls of a part back to the queue, and those of all parts that would have followed, which must not overtake it. */
     void returnToQueue(Batch part) {
-        part.calls().forEach(PublishCall::returnToQueue);
-        for (Batch other : waiting) {
-            other.calls().forEach(PublishCall::returnToQueue);
-        }
+        part.returnToQueue();
+        waiting.forEach(Batch::returnToQueue);
         waiting.clear();
     }
 

@@ -10,7 +10,8 @@ import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UndecodableEventException;
-import io.eventsql.internal.append.Router.Part;
+import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
@@ -24,23 +25,26 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the version and the events of a key, where an event of the key would be appended. Thread-safe. */
+/**
+ * Reads the version and the events of a key. Which partitions have the events is decided in the database, in the snapshot in
+ * which they are read: the map that this process knows may be outdated. Thread-safe.
+ */
 public final class KeyReader {
     private final StreamRegistry streams;
     private final EventValidator validator;
-    private final Router router;
+    private final Shards shards;
 
     public KeyReader(Shards shards, StreamRegistry streams, Settings settings) {
         this.streams = streams;
         this.validator = new EventValidator(settings);
-        this.router = new Router(shards, null);
+        this.shards = shards;
     }
 
-    /** Where the events of a key are. */
-    private record Place(StreamSpec stream, Shard shard, int partition, String key) {
+    /** Where the events of a key are: those of a slot have the same partitions, one after the other. */
+    private record Place(StreamSpec stream, Shard shard, int slot, int home, String key) {
         @FunctionalInterface
         private interface Query<T> {
             T read(Connection connection, KeyFunctions functions);
@@ -73,7 +77,7 @@ public final class KeyReader {
     }
 
     private Place find(String name, String key, KeyTracking required) {
-        EventValidator.Valid keyed = validator.validate(name, Event.tombstone(key));
+        validator.validate(name, Event.tombstone(key));
         StreamSpec stream = streams.require(name);
         if (required == KeyTracking.VERSIONS) {
             EventValidator.requireKeyVersions(stream);
@@ -82,37 +86,56 @@ public final class KeyReader {
                     "stream",
                     "must have an index of keys, but " + name + " was created without: see StreamSpec.withKeyIndex");
         }
-        Part part = router.route(stream, keyed); // as an event of the key is published
-        return new Place(stream, part.shard(), part.partitions()[0], key);
+        long hash = KeyHash.of(key);
+        return new Place(
+                stream,
+                shards.ofSlot(KeyHash.slot(hash)),
+                PartitionMap.slot(hash, stream.partitions()),
+                PartitionMap.home(hash, stream.partitions()),
+                key);
     }
 
     /** See {@link io.eventsql.EventSql#keyVersion}. */
     public long version(String stream, String key) {
         Place place = find(stream, key, KeyTracking.VERSIONS);
-        Long version = place.query((c, functions) -> functions.version(c, stream, place.partition(), key));
+        Long version = place.query((c, functions) -> functions.version(c, stream, place.home(), key));
         return version == null ? 0 : version;
     }
 
-    /** See {@link io.eventsql.EventSql#readKey(String, String, long, int)}. */
-    public KeyEvents read(String stream, String key, long from, int maxEvents) {
+    /** See {@link io.eventsql.EventSql#readKey(String, String, EventPosition, int)}. */
+    public KeyEvents read(String stream, String key, Optional<EventPosition> from, int maxEvents) {
         Place place = find(stream, key, KeyTracking.INDEX);
+        int shard = place.shard().number();
+        from.ifPresent(position -> requirePosition(position, stream, shard));
+        int fromPartition = from.map(EventPosition::partition).orElse(0);
+        long fromOffset = from.map(EventPosition::offset).orElse(0L);
         // One more than asked for shows whether there are more.
-        Page page =
-                place.query((c, functions) -> functions.read(c, stream, place.partition(), key, from, maxEvents + 1));
+        Page page = place.query((c, functions) ->
+                functions.read(c, stream, place.slot(), key, fromPartition, fromOffset, maxEvents + 1));
         if (page == null) {
-            return new KeyEvents(0, List.of(), OptionalLong.empty());
+            return new KeyEvents(0, List.of(), Optional.empty());
         }
         boolean hasMore = page.events().size() > maxEvents;
         List<StoredEvent> events = new ArrayList<>();
         for (Row row : hasMore ? page.events().subList(0, maxEvents) : page.events()) {
-            EventPosition position = new EventPosition(stream, place.shard().number(), place.partition(), row.offset());
+            EventPosition position = new EventPosition(stream, shard, row.partition(), row.offset());
             events.add(new StoredEvent(
                     position, key, row.valueOrEmpty(), headers(position, row), row.publishedAt(), row.valueState()));
         }
+        Row last = hasMore ? page.events().getLast() : null;
         return new KeyEvents(
                 page.version(),
                 events,
-                hasMore ? OptionalLong.of(page.events().getLast().offset()) : OptionalLong.empty());
+                last == null
+                        ? Optional.empty()
+                        : Optional.of(new EventPosition(stream, shard, last.partition(), last.offset())));
+    }
+
+    private static void requirePosition(EventPosition from, String stream, int shard) {
+        if (!stream.equals(from.stream()) || from.shard() != shard || from.partition() < 0 || from.offset() < 0) {
+            throw new InvalidInputException(
+                    "from", "must be a position of stream " + stream + " on shard " + shard + ", but is " + from);
+        }
     }
 
     private static Map<String, String> headers(EventPosition position, Row row) {

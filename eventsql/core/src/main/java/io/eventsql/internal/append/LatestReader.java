@@ -9,11 +9,13 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UndecodableEventException;
 import io.eventsql.ValueState;
-import io.eventsql.internal.append.Router.Part;
+import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.HeadersJson;
+import io.eventsql.internal.sql.LatestFunction.Place;
 import io.eventsql.internal.sql.LatestFunction.Row;
 import io.eventsql.internal.sql.LatestFunction.Search;
 import io.eventsql.internal.sql.SqlErrors;
@@ -22,61 +24,63 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the last event of a key, where an event of the key would be appended. Thread-safe. */
+/**
+ * Reads the last event of a key. Which partitions are searched is decided in the database: the map that this process knows may be
+ * outdated. Thread-safe.
+ */
 public final class LatestReader {
     /** The number of segments of one statement, which locks each of them. */
     private static final int SEGMENTS_MAX = 64;
 
     private final StreamRegistry streams;
     private final EventValidator validator;
-    private final Router router;
+    private final Shards shards;
 
     public LatestReader(Shards shards, StreamRegistry streams, Settings settings) {
         this.streams = streams;
         this.validator = new EventValidator(settings);
-        this.router = new Router(shards, null);
+        this.shards = shards;
     }
 
     /** See {@link io.eventsql.EventSql#latest}. */
     public Optional<StoredEvent> latest(String name, String key) {
-        EventValidator.Valid keyed = validator.validate(name, Event.tombstone(key));
+        validator.validate(name, Event.tombstone(key));
         StreamSpec stream = streams.require(name);
-        Part part = router.route(stream, keyed); // as an event of the key is published
-        Shard shard = part.shard();
-        int partition = part.partitions()[0];
+        long hash = KeyHash.of(key);
+        Shard shard = shards.ofSlot(KeyHash.slot(hash));
         @Nullable Row row;
         try {
-            row = find(shard, stream, partition, key);
+            row = find(shard, stream, PartitionMap.slot(hash, stream.partitions()), key);
         } catch (SQLException e) {
             throw refused(e, stream, key, shard);
         }
         if (row == null || row.valueState() == ValueState.TOMBSTONE) {
             return Optional.empty();
         }
-        EventPosition position = new EventPosition(name, shard.number(), partition, row.offset());
+        EventPosition position = new EventPosition(name, shard.number(), row.partition(), row.offset());
         return Optional.of(new StoredEvent(
                 position, key, row.valueOrEmpty(), headers(position, row), row.publishedAt(), row.valueState()));
     }
 
     /**
      * Searches in several statements if there are many segments. Then the event may have been superseded and removed before
-     * the search reached it: it was superseded by a later one, so the offsets above the first head are searched, too.
+     * the search reached it: it was superseded by a later one, so what lies above the first head is searched, too.
      */
-    private @Nullable Row find(Shard shard, StreamSpec stream, int partition, String key) throws SQLException {
+    private @Nullable Row find(Shard shard, StreamSpec stream, int slot, String key) throws SQLException {
         if (shard.readStreamId(stream).isEmpty()) {
             return null; // the shard was unavailable when the stream was created
         }
         @Nullable Row found = null;
-        @Nullable Long from = null;
-        @Nullable Long below = null;
-        long head = -1;
+        @Nullable Place from = null;
+        @Nullable Place below = null;
+        @Nullable Place head = null;
         while (true) {
-            @Nullable Long searchFrom = from;
-            @Nullable Long searchBelow = below;
+            @Nullable Place searchFrom = from;
+            @Nullable Place searchBelow = below;
             Search search = shard.require()
                     .call(c -> shard.tables()
                             .latest()
-                            .find(c, stream.name(), partition, key, searchFrom, searchBelow, SEGMENTS_MAX));
+                            .find(c, stream.name(), slot, key, searchFrom, searchBelow, SEGMENTS_MAX));
             boolean isFirst = below == null;
             if (isFirst) {
                 head = search.head();

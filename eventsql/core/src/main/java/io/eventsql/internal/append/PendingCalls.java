@@ -50,6 +50,10 @@ final class PendingCalls {
     private final Map<String, PartitionMap> maps = new HashMap<>();
     /** Whether waiting calls are routed by different maps: no batch is formed before {@link #reroute}. */
     private boolean rerouting;
+    /** The stream and the map of the call that was added last: most calls have the same, which {@link #maps} has. */
+    private @Nullable String lastStream;
+
+    private @Nullable PartitionMap lastMap;
 
     private int calls;
     private int callsOfWaitingCallers;
@@ -76,7 +80,17 @@ final class PendingCalls {
         call.setSequence(++lastSequence);
         countIn(call);
         queueOf(call).add(call);
-        requireSameMap(call);
+        if (!call.map().equals(lastMap) || !call.stream().name().equals(lastStream)) {
+            addMap(call.stream().name(), call.map());
+        }
+    }
+
+    /** Calls of one stream that are routed by different maps are routed anew before they form a batch. */
+    private void addMap(String stream, PartitionMap map) {
+        PartitionMap known = maps.putIfAbsent(stream, map);
+        rerouting |= known != null && !known.equals(map);
+        lastStream = stream;
+        lastMap = map;
     }
 
     /** Adds a call that its batch, which is still in progress, has given back. */
@@ -104,6 +118,7 @@ final class PendingCalls {
         ofLane.forEach(Deque::clear);
         wide.clear();
         maps.clear();
+        lastMap = null;
         all.sort(Comparator.comparingLong(PublishCall::sequence));
         rerouting = false;
         for (PublishCall call : all) {
@@ -112,15 +127,9 @@ final class PendingCalls {
                 staying.setSequence(call.sequence());
                 countIn(staying);
                 queueOf(staying).add(staying);
-                requireSameMap(staying);
+                addMap(staying.stream().name(), staying.map());
             }
         }
-    }
-
-    /** Calls of one stream that are routed by different maps are routed anew before they form a batch. */
-    private void requireSameMap(PublishCall call) {
-        PartitionMap known = maps.putIfAbsent(call.stream().name(), call.map());
-        rerouting |= known != null && !known.equals(call.map());
     }
 
     /** Has the waiting calls routed anew before the next batch, because the shard has closed slots. */

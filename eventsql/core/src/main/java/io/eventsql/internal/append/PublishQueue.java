@@ -7,7 +7,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
@@ -18,15 +17,11 @@ import org.jspecify.annotations.Nullable;
  * are being appended. Thread-safe.
  */
 final class PublishQueue {
-    /** The maximum time for which a thread waits for the callers of its last batch to call again. */
-    private static final long GATHER_NANOS_MAX = TimeUnit.MICROSECONDS.toNanos(300);
-    /** The wait is also limited to the duration of the last append divided by this. */
-    private static final int GATHER_APPEND_DIVISOR = 4;
-
     private final long bufferBytes;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition spaceFreed = lock.newCondition();
-    private final Condition work = lock.newCondition();
+    private final IdleThreads idle = new IdleThreads(lock);
+    private final Gathering gathering;
     private final PendingCalls pending;
     private final CommitPace pace;
     private final CallRouting routing;
@@ -35,14 +30,7 @@ final class PublishQueue {
 
     private long bufferedBytes;
     private int callsInProgress;
-    private int waitingThreads;
     private int blockedCallers;
-    /** The number of calls for which the gathering thread waits. */
-    private int gatherCalls;
-    /** Whether the gathering thread delays a commit, which a call of a waiting caller ends. */
-    private boolean delaying;
-
-    private @Nullable Condition gatherer;
     private boolean closed;
     /** The number of the slot map by which calls must be routed at least: the shard has closed slots since. */
     private long routedSince;
@@ -67,6 +55,7 @@ final class PublishQueue {
         this.pending = pending;
         this.routing = routing;
         this.pace = pace;
+        this.gathering = new Gathering(lock, pending, pace);
         this.bufferBytes = bufferBytes;
     }
 
@@ -158,7 +147,7 @@ final class PublishQueue {
         lock.lock();
         try {
             pending.requireRerouting();
-            work.signal();
+            idle.wake();
         } finally {
             lock.unlock();
         }
@@ -204,21 +193,19 @@ final class PublishQueue {
     }
 
     private void signalWork() {
-        if (gatherer != null && isGathered()) {
-            gatherer.signal();
-        }
-        if (waitingThreads > 0 && pending.hasFreeLane() && (gatherer == null || pending.isWorthSharing())) {
-            work.signal();
+        gathering.callAdded();
+        if (!idle.isEmpty() && pending.hasFreeLane()) {
+            boolean isThreadComing = gathering.isActive() || idle.isWaking();
+            if (!isThreadComing || pending.isWorthSharing()) {
+                idle.wake();
+            }
         }
     }
 
     /**
      * Releases a thread's last batch and returns its next one; waits until there is one.
      *
-     * <p>A thread that has just completed many calls briefly waits for their callers to call again: a batch with only the
-     * first of them would leave all others to the next commit, so that every second batch would be almost empty. While the
-     * database is busy, or while calls come often, it waits for longer, unless a caller is blocked, see {@link CommitPace}. A
-     * single caller never waits.
+     * <p>Before that it may wait for more calls, see {@link Gathering}.
      *
      * @param last the thread's last batch, whatever its outcome; {@code null} if there was none
      * @return {@code null} once the queue is closed and empty
@@ -233,68 +220,27 @@ final class PublishQueue {
                 pace.recordOutstanding(pending.calls() + callsInProgress, now); // the most since the last batch ended
                 release(last);
                 pace.recordCommit(last.eventCount(), now - startedAt, now);
-                awaitCallers(last.calls().size(), now - startedAt);
+                gathering.awaitCallers(last.calls().size(), now - startedAt);
             }
             while (true) {
-                delayCommit();
+                gathering.delayCommit(callsInProgress);
                 rerouteIfDue();
-                Batch batch = gatherer != null && !pending.isWorthSharing() ? null : take();
+                Batch batch = gathering.isActive() && !pending.isWorthSharing() ? null : take();
                 if (batch != null) {
-                    if (pending.hasFreeLane() && pending.isWorthSharing()) {
-                        work.signal();
+                    if (pending.hasFreeLane()) { // it took its share
+                        wakeForWaiting();
                     }
                     return batch;
                 }
                 if (closed && pending.calls() == 0) {
-                    work.signalAll();
+                    idle.wakeAll();
                     return null;
                 }
-                waitingThreads++;
-                try {
-                    work.await();
-                } finally {
-                    waitingThreads--;
-                }
+                idle.await();
             }
         } finally {
             lock.unlock();
         }
-    }
-
-    /** Waits for the callers of the last batch to call again. */
-    private void awaitCallers(int calls, long appendNanos) throws InterruptedException {
-        if (calls >= 2) {
-            gather(calls, Math.min(appendNanos / GATHER_APPEND_DIVISOR, GATHER_NANOS_MAX), false);
-        }
-    }
-
-    private void delayCommit() throws InterruptedException {
-        long now = System.nanoTime();
-        if (pending.calls() > 0 && pace.remainingNanos(now) > 0) {
-            pace.recordOutstanding(pending.calls() + callsInProgress, now);
-            gather(pace.callsExpected(now), pace.remainingNanos(now), true);
-        }
-    }
-
-    private void gather(int calls, long nanos, boolean delay) throws InterruptedException {
-        if (gatherer != null) {
-            return;
-        }
-        gatherer = lock.newCondition();
-        gatherCalls = calls;
-        delaying = delay;
-        try {
-            long left = nanos;
-            while (left > 0 && !closed && !isGathered()) {
-                left = gatherer.awaitNanos(left);
-            }
-        } finally {
-            gatherer = null;
-        }
-    }
-
-    private boolean isGathered() {
-        return pending.calls() >= gatherCalls || pending.isWorthSharing() || (delaying && pending.hasWaitingCaller());
     }
 
     private @Nullable Batch take() {
@@ -333,15 +279,18 @@ final class PublishQueue {
         callsInProgress -= batch.calls().size();
         pending.done(batch);
         bufferedBytes -= batch.bytes();
+        if (batch.hasReturnedCalls()) {
+            takeBack(batch);
+        }
+        spaceFreed.signalAll();
+    }
+
+    private void takeBack(Batch batch) {
         for (PublishCall call : batch.calls().reversed()) {
             if (call.takeReturned()) {
                 bufferedBytes += call.bytes();
                 pending.takeBack(call);
             }
-        }
-        spaceFreed.signalAll();
-        if (waitingThreads > 0 && pending.calls() > 0) {
-            work.signal();
         }
     }
 
@@ -366,6 +315,7 @@ final class PublishQueue {
         try {
             if (inProgress.remove(more) != null) {
                 release(more);
+                wakeForWaiting();
             }
         } finally {
             lock.unlock();
@@ -377,11 +327,16 @@ final class PublishQueue {
         lock.lock();
         try {
             pending.releaseUnusedLanes(batch);
-            if (waitingThreads > 0 && pending.calls() > 0) {
-                work.signal();
-            }
+            wakeForWaiting();
         } finally {
             lock.unlock();
+        }
+    }
+
+    /** Wakes a thread for calls whose lanes may be free now. */
+    private void wakeForWaiting() {
+        if (pending.calls() > 0) {
+            idle.wake();
         }
     }
 
@@ -415,7 +370,7 @@ final class PublishQueue {
             });
             if (!expired.isEmpty()) {
                 spaceFreed.signalAll();
-                work.signalAll(); // a removed wide call no longer holds back later ones
+                idle.wakeAll(); // a removed wide call no longer holds back later ones
             }
             for (Batch batch : inProgress.keySet()) {
                 if (batch.firstDeadlineNanos() - nowNanos > 0) {
@@ -492,11 +447,9 @@ final class PublishQueue {
         lock.lock();
         try {
             closed = true;
-            if (gatherer != null) {
-                gatherer.signal();
-            }
+            gathering.close();
             spaceFreed.signalAll();
-            work.signalAll();
+            idle.wakeAll();
         } finally {
             lock.unlock();
         }

@@ -89,7 +89,7 @@ final class Assignment {
         this.partition = taken.partition();
         this.epoch = taken.epoch();
         this.pages = new PartitionPages(partition, spec, budget, taken.nextOffset());
-        this.progress = new PartitionProgress(partition, epoch, taken.nextOffset());
+        this.progress = new PartitionProgress(taken);
         this.fetchSize = new FetchSize(spec.pageEvents(), taken.nextOffset());
         this.parkedKeys = new ParkedKeys(parkedKeys);
         this.leaseEndNanos = leaseEndNanos;
@@ -373,6 +373,11 @@ final class Assignment {
         return pages.lastTaken();
     }
 
+    /** Returns whether that event was appended after the partition was taken, as far as that is known. */
+    synchronized boolean isLastTakenNew() {
+        return pages.isLastTakenNew();
+    }
+
     /** The handler waits: until {@link #beginTurn} it counts as not running. */
     synchronized void awaitTurn() {
         handlerState = HandlerState.WAITING;
@@ -488,5 +493,10 @@ final class Assignment {
 
     synchronized long committedOffset() {
         return progress.committedOffset();
+    }
+
+    /** Returns how many events the consumer had consumed at the committed offset. */
+    synchronized long consumedEvents() {
+        return progress.consumedEvents();
     }
 }

@@ -170,7 +170,7 @@ final class DeadLetters {
             if (shard.countPartitions(copies) < needed) {
                 int id = shard.ensureStream(copies);
                 shard.require().transaction(connection -> {
-                    shard.tables().growth().addPartitions(connection, id, needed, false);
+                    shard.tables().growth().addPartitions(connection, id, needed);
                     return needed;
                 });
                 LOG.info("Stream {} has {} partitions on {} now", copies.name(), needed, shard);

@@ -4,7 +4,9 @@ import io.eventsql.internal.shard.Shard;
 import java.sql.SQLException;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -27,6 +29,8 @@ final class FetchFunctions {
     private final Shard shard;
     private long checkedAt = System.nanoTime();
     private Map<StreamKey, Integer> fetches = new HashMap<>();
+    /** Streams that have become busy since the last check. */
+    private final Set<StreamKey> newlyBusy = new HashSet<>();
     /** The statements that call the functions. */
     private final Map<StreamKey, String> statements = new HashMap<>();
 
@@ -49,7 +53,11 @@ final class FetchFunctions {
 
     /** Records a fetch that has returned events. */
     void recordFetch(Membership membership) {
-        fetches.merge(StreamKey.of(membership), 1, Integer::sum);
+        StreamKey stream = StreamKey.of(membership);
+        int number = fetches.merge(stream, 1, Integer::sum);
+        if (number == BUSY_FETCHES && !statements.containsKey(stream)) {
+            newlyBusy.add(stream);
+        }
     }
 
     /** Drops a statement that has failed. If its stream is still busy, it gets another one at the next check. */
@@ -58,8 +66,14 @@ final class FetchFunctions {
         LOG.debug("The fetch function of stream {} on {} failed; not using it", membership.spec().stream(), shard, e);
     }
 
-    /** Creates or updates the functions of busy streams, at intervals. */
+    /** Creates or updates the functions of busy streams: at intervals, and of one that has just become busy. */
     void check() {
+        for (StreamKey stream : newlyBusy) {
+            if (statements.size() < STREAMS_MAX) {
+                prepare(stream);
+            }
+        }
+        newlyBusy.clear();
         if (System.nanoTime() - checkedAt < CHECK_NANOS) {
             return;
         }

@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.ReadFrom;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.consume.PartitionPages.LastTaken;
 import io.eventsql.internal.shard.Shard;
@@ -66,8 +67,12 @@ final class HistoryRecovery {
         Stored stored;
         Map<Integer, Instant> times;
         try {
-            stored = read(former, incarnation, stream);
             times = stream.spec().equals(former.stream()) ? readTimes(owned, incarnation, stream) : Map.of();
+            if (hasConsumerInHistory(owned, times) && !exists(former, stream)) {
+                endDeleted(member, owned);
+                return false;
+            }
+            stored = read(former, incarnation, stream);
         } catch (SQLException e) {
             shard.recheckAfter(e, incarnation);
             throw e;
@@ -89,8 +94,40 @@ final class HistoryRecovery {
         return true;
     }
 
+    /** Returns whether the history contains an event that was appended while the consumer was registered. */
+    private static boolean hasConsumerInHistory(List<Assignment> owned, Map<Integer, Instant> times) {
+        return owned.stream()
+                .anyMatch(assignment -> assignment.isLastTakenNew()
+                        && assignment.spec().readFrom() == ReadFrom.PRIMARY // the head of a replica may be an older one
+                        && isStored(assignment.lastTaken(), times.get(assignment.partition())));
+    }
+
+    private static boolean isStored(@Nullable LastTaken last, @Nullable Instant storedAt) {
+        return last != null && last.publishedAt().equals(storedAt);
+    }
+
+    private boolean exists(Membership former, StreamTable.Row stream) throws SQLException {
+        return database()
+                .call(c -> shard.tables()
+                        .consumers()
+                        .id(c, stream.id(), former.spec().name())
+                        .isPresent());
+    }
+
+    /** Ends a member whose consumer is not lost, but was deleted. */
+    private void endDeleted(ShardMember member, List<Assignment> owned) {
+        LOG.warn(
+                "Consumer {} of stream {} was deleted on {}; ending its member",
+                member.spec().name(),
+                member.spec().stream(),
+                shard);
+        member.close();
+        owned.forEach(assignment -> member.remove(assignment, Reason.LOST));
+    }
+
     /** What the database has stored for the consumer. */
-    private record Stored(boolean isNew, int consumerId, List<Offset> offsets, List<Head> heads) {
+    private record Stored(
+            boolean isNew, int consumerId, Map<Integer, Long> consumedEvents, List<Offset> offsets, List<Head> heads) {
         Optional<Offset> offset(int partition) {
             return offsets.stream().filter(o -> o.partition() == partition).findFirst();
         }
@@ -117,6 +154,7 @@ final class HistoryRecovery {
             return new Stored(
                     isNew,
                     id,
+                    tables.offsets().consumedEvents(c, id), // before the offsets, which may advance in between
                     tables.consumers().offsets(c, incarnation, id),
                     tables.partitions().heads(c, incarnation, new int[] {stream.id()}));
         });
@@ -166,7 +204,7 @@ final class HistoryRecovery {
             Stored stored,
             @Nullable Instant lastTakenAt) {
         @Nullable LastTaken last = assignment.lastTaken();
-        boolean isStored = last != null && last.publishedAt().equals(lastTakenAt);
+        boolean isStored = isStored(last, lastTakenAt);
         boolean isReplaced = last != null && lastTakenAt != null && !isStored;
         Optional<Offset> offset = stored.offset(assignment.partition());
         if (isStored && offset.isPresent() && isSame(assignment, offset.get())) {
@@ -197,7 +235,20 @@ final class HistoryRecovery {
         long committed = assignment.committedOffset();
         long fetched = assignment.fetchedOffset();
         long next = stored.offset(partition).map(Offset::nextOffset).orElse(committed);
-        boolean isFetchedLost = isReplaced || stored.head(partition) < fetched;
-        member.reportLost(assignment, next, isFetchedLost ? Math.max(committed, fetched) : committed);
+        if (isReplaced || stored.head(partition) < fetched) {
+            member.reportLost(assignment, next, Math.max(committed, fetched));
+        } else if (!isMovedBack(assignment, stored)) {
+            member.reportLost(assignment, next, committed);
+        }
+    }
+
+    /**
+     * Returns whether a lower offset is that of a seek. A seek raises the epoch and keeps the number of consumed events. A
+     * history without the member's commit may have raised the epoch, too, but has counted fewer events up to a lower offset.
+     */
+    private static boolean isMovedBack(Assignment assignment, Stored stored) {
+        int partition = assignment.partition();
+        return stored.offset(partition).map(Offset::epoch).orElse(0L) > assignment.epoch()
+                && stored.consumedEvents().getOrDefault(partition, 0L) >= assignment.consumedEvents();
     }
 }

@@ -42,6 +42,8 @@ final class PartitionPages {
     private @Nullable FetchedPage emptyRange;
 
     private @Nullable LastTaken lastTaken;
+    /** The head, as the first fetch to reach it has seen it. */
+    private long firstHead = Long.MAX_VALUE;
 
     /**
      * The last event that was passed to the handler. A history that has it, with the same time, has everything before it.
@@ -136,6 +138,9 @@ final class PartitionPages {
      */
     boolean accept(FetchedPage page) {
         isBehind = !page.isEmpty() && !page.endsAtHead();
+        if (!isBehind && firstHead == Long.MAX_VALUE) {
+            firstHead = page.isEmpty() ? fetchedOffset : page.nextOffset();
+        }
         if (page.isEmpty() || page.firstOffset() != fetchedOffset) {
             discard();
             return false;
@@ -200,6 +205,14 @@ final class PartitionPages {
     @Nullable
     LastTaken lastTaken() {
         return lastTaken;
+    }
+
+    /**
+     * Returns whether the last event passed to the handler was appended after the partition was taken. A history that has
+     * it has what was stored before, the consumer among it.
+     */
+    boolean isLastTakenNew() {
+        return lastTaken != null && lastTaken.offset() >= firstHead;
     }
 
     /** Drops the pages that wait, to be fetched again. */

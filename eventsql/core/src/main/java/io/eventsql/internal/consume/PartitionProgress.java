@@ -1,5 +1,6 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 
 /**
@@ -11,16 +12,18 @@ final class PartitionProgress {
     private final long epoch;
     private long handledOffset;
     private long committedOffset;
+    private long consumedEvents;
     /** At most one range more than there are unfinished events. */
     private final OffsetRanges handledAhead = new OffsetRanges();
     /** Without an event in the log, missing or compacted, since the committed offset. */
     private final OffsetRanges missing = new OffsetRanges();
 
-    PartitionProgress(int partition, long epoch, long nextOffset) {
-        this.partition = partition;
-        this.epoch = epoch;
-        this.handledOffset = nextOffset;
-        this.committedOffset = nextOffset;
+    PartitionProgress(TakenPartition taken) {
+        this.partition = taken.partition();
+        this.epoch = taken.epoch();
+        this.handledOffset = taken.nextOffset();
+        this.committedOffset = taken.nextOffset();
+        this.consumedEvents = taken.consumedEvents();
     }
 
     /** Returns the offset below which everything is handled. */
@@ -30,6 +33,11 @@ final class PartitionProgress {
 
     long committedOffset() {
         return committedOffset;
+    }
+
+    /** Returns what the database has counted at the committed offset: each commit adds its events, a seek keeps the count. */
+    long consumedEvents() {
+        return consumedEvents;
     }
 
     void recordHandled(long first, long next) {
@@ -53,7 +61,10 @@ final class PartitionProgress {
     }
 
     void recordCommitted(long nextOffset) {
-        committedOffset = Math.max(committedOffset, nextOffset);
+        if (nextOffset > committedOffset) {
+            consumedEvents += commitUpTo(nextOffset).events();
+            committedOffset = nextOffset;
+        }
         advanceHandled(nextOffset);
         missing.removeBelow(committedOffset);
     }

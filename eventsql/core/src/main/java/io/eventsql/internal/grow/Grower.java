@@ -5,7 +5,6 @@ import io.eventsql.Growth;
 import io.eventsql.Growth.ShardGrowth;
 import io.eventsql.Growth.State;
 import io.eventsql.InvalidInputException;
-import io.eventsql.KeyTracking;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
@@ -87,11 +86,6 @@ public final class Grower {
                     "must be between " + stream.partitions() + " (when the stream was created) and "
                             + StreamSpec.PARTITIONS_MAX + ", but is " + partitions);
         }
-        if (stream.compaction() != null) {
-            throw cannotGrow(stream, "has compaction, which would keep a former event of each key that moves");
-        } else if (stream.keyTracking() != KeyTracking.OFF) {
-            throw cannotGrow(stream, "counts the events of its keys in their partitions");
-        }
         return stream;
     }
 
@@ -128,7 +122,7 @@ public final class Grower {
         int id = shard.readOrCreateStream(stream).id();
         if (shard.map(stream).partitions() < partitions) {
             shard.require().transaction(c -> {
-                shard.tables().growth().addPartitions(c, id, partitions, true);
+                shard.tables().growth().prepare(c, id, partitions);
                 return id;
             });
             shard.createStream(stream); // the tables that are missing

@@ -15,7 +15,7 @@ import io.eventsql.internal.append.EventValidator;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.OutboxTables;
-import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.CountedEvents;
@@ -125,7 +125,7 @@ public final class OutboxPublisher implements Outbox {
             throws SQLException {
         int size = events.size();
         @Nullable Integer[] shardNumbers = new Integer[size];
-        @Nullable Integer[] partitions = new Integer[size];
+        @Nullable Integer[] homes = new Integer[size];
         @Nullable String[] keys = new String[size];
         byte[] @Nullable [] values = new byte[size][];
         @Nullable String[] headers = new String[size];
@@ -137,12 +137,11 @@ public final class OutboxPublisher implements Outbox {
             String key = event.key();
             if (key != null) {
                 long hash = KeyHash.of(key);
-                Shard shard = shards.ofSlot(KeyHash.slot(hash));
-                shardNumbers[i] = shard.number();
-                partitions[i] = shard.map(stream).partition(hash);
+                shardNumbers[i] = shards.ofSlot(KeyHash.slot(hash)).number();
+                homes[i] = PartitionMap.home(hash, stream.partitions());
             }
         }
-        CountedEvents.Events counted = new CountedEvents.Events(shardNumbers, partitions, keys, values, headers);
+        CountedEvents.Events counted = new CountedEvents.Events(shardNumbers, homes, keys, values, headers);
         Long actualVersion = tables.counted()
                 .publish(connection, clusterId, stream.name(), nextRoutingHash(), counted, expectedVersion);
         if (actualVersion == null || expectedVersion == null) {

@@ -118,7 +118,7 @@ public final class StreamDeleter {
             shard.tables().deleting().begin(c, name);
             return name;
         });
-        shard.forgetStream(name);
+        shard.forgetDeletedStream(name);
         streams.forget(name);
     }
 

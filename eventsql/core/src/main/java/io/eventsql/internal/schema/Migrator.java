@@ -69,7 +69,8 @@ public final class Migrator {
             new SqlFile(25, "shard/V25__growth.sql"),
             new SqlFile(26, "shard/V26__replicas.sql"),
             new SqlFile(27, "shard/V27__sinks.sql"),
-            new SqlFile(28, "shard/V28__shards.sql"));
+            new SqlFile(28, "shard/V28__keyed_growth.sql"),
+            new SqlFile(29, "shard/V29__shards.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

@@ -16,4 +16,7 @@ public interface Anchors {
      * @throws SQLException if the database is unavailable; the comparison is then repeated later
      */
     Runnable compare(Shard shard) throws SQLException;
+
+    /** Forgets a stream that this process has deleted, because nothing of it is lost. */
+    default void forget(String stream) {}
 }

@@ -35,6 +35,11 @@ final class Incarnation {
         anchors.add(more);
     }
 
+    /** Forgets what is remembered of a stream that this process has deleted. */
+    void forget(String stream) {
+        anchors.forEach(each -> each.forget(stream));
+    }
+
     /** Sets the incarnation that the database had when it was reached for the first time. */
     void begin(String incarnation) {
         known = incarnation;

@@ -58,6 +58,28 @@ public final class PartitionMap {
         return values;
     }
 
+    /**
+     * Returns the slot of a key with this hash in every map of a stream.
+     *
+     * @param firstPartitions the number of partitions with which the stream was created
+     */
+    public static int slot(long hash, int firstPartitions) {
+        return KeyHash.partition(hash, slots(firstPartitions));
+    }
+
+    /**
+     * Returns the partition of a key with this hash before the stream grew for the first time, where its events are counted.
+     *
+     * @param firstPartitions the number of partitions with which the stream was created
+     */
+    public static int home(long hash, int firstPartitions) {
+        return KeyHash.partition(hash, firstPartitions);
+    }
+
+    private static int slots(int firstPartitions) {
+        return SLOTS_MAX / firstPartitions * firstPartitions;
+    }
+
     public int version() {
         return version;
     }
@@ -96,7 +118,7 @@ public final class PartitionMap {
         if (slots != null) {
             return slots.clone();
         }
-        short[] first = new short[SLOTS_MAX / partitions * partitions];
+        short[] first = new short[slots(partitions)];
         for (int i = 0; i < first.length; i++) {
             first[i] = (short) (i % partitions);
         }

@@ -378,6 +378,12 @@ public final class Shard {
         maps.remove(stream);
     }
 
+    /** Forgets a stream that this process has deleted. */
+    public void forgetDeletedStream(String stream) {
+        forgetStream(stream);
+        incarnation.forget(stream);
+    }
+
     /** Returns the number of partitions that a stream has on this shard now: growth adds some. */
     public int countPartitions(StreamSpec stream) throws SQLException {
         OptionalInt id = readStreamId(stream);

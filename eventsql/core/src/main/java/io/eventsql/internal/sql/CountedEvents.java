@@ -61,14 +61,14 @@ public final class CountedEvents {
      * Events of one call.
      *
      * @param shards the number of the shard that each key belongs to; {@code null} without a key
-     * @param partitions the partition there
+     * @param homes the partition there before the stream grew for the first time
      * @param values {@code null}: a tombstone
      * @param headers JSON objects or {@code null}
      */
     @SuppressWarnings("ArrayRecordComponent") // arrays go to the driver as they are
     public record Events(
             @Nullable Integer[] shards,
-            @Nullable Integer[] partitions,
+            @Nullable Integer[] homes,
             @Nullable String[] keys,
             byte[] @Nullable [] values,
             @Nullable String[] headers) {}
@@ -93,7 +93,7 @@ public final class CountedEvents {
             statement.setString(2, stream);
             statement.setInt(3, routingHash);
             statement.setArray(4, connection.createArrayOf("int4", events.shards()));
-            statement.setArray(5, connection.createArrayOf("int4", events.partitions()));
+            statement.setArray(5, connection.createArrayOf("int4", events.homes()));
             statement.setArray(6, connection.createArrayOf("text", events.keys()));
             statement.setArray(7, connection.createArrayOf("bytea", events.values()));
             statement.setArray(8, connection.createArrayOf("text", events.headers()));

@@ -5,7 +5,10 @@ import java.sql.Connection;
 /** The functions that add partitions to a stream, give it another map, and remove partitions that are not in use yet. */
 public final class GrowthFunctions {
     // Indexes: the primary keys. Takes an advisory lock of the stream, and locks the rows of its consumers.
-    private static final String ADD = "SELECT eventsql.add_partitions_v1(?, ?, ?)";
+    private static final String ADD = "SELECT eventsql.add_partitions_v1(?, ?, false)";
+
+    // Indexes: the primary keys. Takes an advisory lock of the stream, locks the rows of its consumers, and its view.
+    private static final String PREPARE = "SELECT eventsql.prepare_growth_v1(?, ?)";
 
     // Indexes: the primary keys, producer_batch_head. Locks the rows of all partitions of the stream, in their order.
     private static final String GROW = "SELECT eventsql.grow_stream_v1(?, ?, ?::smallint[])";
@@ -20,13 +23,16 @@ public final class GrowthFunctions {
     }
 
     /**
-     * Adds partitions until the stream has as many, in the caller's transaction. Their tables follow: {@link
-     * StreamTable#createPartitions}.
-     *
-     * @param closed whether no consumer may handle them before {@link #grow}
+     * Adds partitions until the stream has as many, in the caller's transaction, which get events only from those who name them.
+     * Their tables follow: {@link StreamTable#createPartitions}.
      */
-    public void addPartitions(Connection connection, int streamId, int partitions, boolean closed) {
-        Jooq.using(connection).fetch(schema.sql(ADD), streamId, partitions, closed);
+    public void addPartitions(Connection connection, int streamId, int partitions) {
+        Jooq.using(connection).fetch(schema.sql(ADD), streamId, partitions);
+    }
+
+    /** Adds partitions as {@link #addPartitions} does, which no consumer may handle before {@link #grow}. */
+    public void prepare(Connection connection, int streamId, int partitions) {
+        Jooq.using(connection).fetch(schema.sql(PREPARE), streamId, partitions);
     }
 
     /**

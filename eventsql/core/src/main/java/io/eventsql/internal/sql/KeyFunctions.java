@@ -18,8 +18,8 @@ public final class KeyFunctions {
     // events of
     // the key. Takes no row lock.
     private static final String READ = """
-            SELECT version, event_offset, value, headers, published_at, is_erased
-            FROM eventsql.read_key_v1(?, ?, ?, ?, ?)""";
+            SELECT version, partition, event_offset, value, headers, published_at, is_erased
+            FROM eventsql.read_key_v2(?, ?, ?, ?, ?, ?)""";
 
     private final SqlSchema schema;
 
@@ -35,7 +35,12 @@ public final class KeyFunctions {
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
-            long offset, byte @Nullable [] value, @Nullable String headers, Instant publishedAt, boolean isErased) {
+            int partition,
+            long offset,
+            byte @Nullable [] value,
+            @Nullable String headers,
+            Instant publishedAt,
+            boolean isErased) {
 
         /** Returns whether it has a value. */
         public ValueState valueState() {
@@ -51,27 +56,42 @@ public final class KeyFunctions {
     /** The version of a key and some of its events, in order. */
     public record Page(long version, List<Row> events) {}
 
-    /** Returns the version of a key; 0: it never had an event. */
-    public long version(Connection connection, String stream, int partition, String key) {
-        return Objects.requireNonNull(
-                (Long) Jooq.using(connection).fetchValue(schema.sql(VERSION), stream, partition, key));
+    /**
+     * Returns the version of a key; 0: it never had an event.
+     *
+     * @param home the partition of the key before the stream grew for the first time
+     */
+    public long version(Connection connection, String stream, int home, String key) {
+        return Objects.requireNonNull((Long) Jooq.using(connection).fetchValue(schema.sql(VERSION), stream, home, key));
     }
 
-    /** Returns the events of a key from an offset on, in order. */
-    public Page read(Connection connection, String stream, int partition, String key, long from, int maxEvents) {
+    /**
+     * Returns the events of a key from a position on, in order.
+     *
+     * @param slot the slot of the key in the maps of the stream
+     */
+    public Page read(
+            Connection connection,
+            String stream,
+            int slot,
+            String key,
+            int fromPartition,
+            long fromOffset,
+            int maxEvents) {
         long version = 0;
         List<Row> events = new ArrayList<>();
-        for (org.jooq.Record r :
-                Jooq.using(connection).fetch(schema.sql(READ), stream, partition, key, from, maxEvents)) {
+        for (org.jooq.Record r : Jooq.using(connection)
+                .fetch(schema.sql(READ), stream, slot, key, fromPartition, fromOffset, maxEvents)) {
             version = r.get(0, Long.class);
-            Long offset = r.get(1, Long.class);
+            Long offset = r.get(2, Long.class);
             if (offset != null) {
                 events.add(new Row(
+                        r.get(1, Integer.class),
                         offset,
-                        r.get(2, byte[].class),
-                        r.get(3, String.class),
-                        r.get(4, OffsetDateTime.class).toInstant(),
-                        r.get(5, Boolean.class)));
+                        r.get(3, byte[].class),
+                        r.get(4, String.class),
+                        r.get(5, OffsetDateTime.class).toInstant(),
+                        r.get(6, Boolean.class)));
             }
         }
         return new Page(version, events);

@@ -12,8 +12,9 @@ public final class LatestFunction {
     // Takes
     // no row lock.
     private static final String FIND = """
-            SELECT head, continue_below, event_offset, value, headers::text, published_at, erased_at IS NOT NULL
-            FROM eventsql.find_latest_v1(?, ?, ?, ?::bigint, ?::bigint, ?)""";
+            SELECT head_partition, head, continue_partition, continue_below, partition, event_offset, value, headers::text,
+                   published_at, erased_at IS NOT NULL
+            FROM eventsql.find_latest_v2(?, ?, ?, ?::int, ?::bigint, ?::int, ?::bigint, ?)""";
 
     private final SqlSchema schema;
 
@@ -21,16 +22,19 @@ public final class LatestFunction {
         this.schema = schema;
     }
 
+    /** An offset of one of the partitions that a key has or had. */
+    public record Place(int partition, long offset) {}
+
     /**
      * The result of a search.
      *
-     * @param head the offset of the partition's next event, as of this search
+     * @param head where the next event of the first partition that was searched gets, as of this search
      * @param continueBelow where to continue the search; {@code null}: all segments were searched, or the event was found
-     * @param event the last event of the key among the offsets that were searched; {@code null}: there is none
+     * @param event the last event of the key among those that were searched; {@code null}: there is none
      */
     public record Search(
-            long head,
-            @Nullable Long continueBelow,
+            Place head,
+            @Nullable Place continueBelow,
             @Nullable Row event) {}
 
     /**
@@ -41,7 +45,12 @@ public final class LatestFunction {
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
-            long offset, byte @Nullable [] value, @Nullable String headers, Instant publishedAt, boolean isErased) {
+            int partition,
+            long offset,
+            byte @Nullable [] value,
+            @Nullable String headers,
+            Instant publishedAt,
+            boolean isErased) {
 
         /** Returns whether it has a value. */
         public ValueState valueState() {
@@ -55,34 +64,47 @@ public final class LatestFunction {
     }
 
     /**
-     * Searches segments of a partition, from the newest to the oldest.
+     * Searches segments of the partition of a key, from the newest to the oldest, then of those that it had before.
      *
-     * @param from the first offset to search; {@code null}: the log's start
-     * @param below the offset after the last one to search; {@code null}: the head
+     * @param slot the slot of the key in the maps of the stream
+     * @param from the first place to search; {@code null}: the log's start of the partition that the key had first
+     * @param below the place after the last one to search; {@code null}: the head of the partition that the key has
+     * @param maxSegments the maximum number of segments of each partition
      */
     public Search find(
             Connection connection,
             String stream,
-            int partition,
+            int slot,
             String key,
-            @Nullable Long from,
-            @Nullable Long below,
+            @Nullable Place from,
+            @Nullable Place below,
             int maxSegments) {
         return Jooq.using(connection)
-                .fetchSingle(schema.sql(FIND), stream, partition, key, from, below, maxSegments)
+                .fetchSingle(
+                        schema.sql(FIND),
+                        stream,
+                        slot,
+                        key,
+                        from == null ? null : from.partition(),
+                        from == null ? null : from.offset(),
+                        below == null ? null : below.partition(),
+                        below == null ? null : below.offset(),
+                        maxSegments)
                 .map(r -> {
-                    @Nullable Long offset = r.get(2, Long.class);
+                    @Nullable Integer continuePartition = r.get(2, Integer.class);
+                    @Nullable Long offset = r.get(5, Long.class);
                     return new Search(
-                            r.get(0, Long.class),
-                            r.get(1, Long.class),
+                            new Place(r.get(0, Integer.class), r.get(1, Long.class)),
+                            continuePartition == null ? null : new Place(continuePartition, r.get(3, Long.class)),
                             offset == null
                                     ? null
                                     : new Row(
+                                            r.get(4, Integer.class),
                                             offset,
-                                            r.get(3, byte[].class),
-                                            r.get(4, String.class),
-                                            r.get(5, OffsetDateTime.class).toInstant(),
-                                            r.get(6, Boolean.class)));
+                                            r.get(6, byte[].class),
+                                            r.get(7, String.class),
+                                            r.get(8, OffsetDateTime.class).toInstant(),
+                                            r.get(9, Boolean.class)));
                 });
     }
 }

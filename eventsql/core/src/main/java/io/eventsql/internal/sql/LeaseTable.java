@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import java.util.stream.Collectors;
@@ -70,9 +71,11 @@ public final class LeaseTable {
 
     private final SqlSchema schema;
     private final String heartbeat;
+    private final OffsetTable offsets;
 
     public LeaseTable(SqlSchema schema) {
         this.schema = schema;
+        offsets = new OffsetTable(schema);
         heartbeat = schema.sql(HEARTBEAT);
     }
 
@@ -109,8 +112,9 @@ public final class LeaseTable {
      *
      * @param epoch the epoch of the new holder, which fences out former ones
      * @param nextOffset the offset to start at
+     * @param consumedEvents how many events the consumer has consumed of the partition, repeated ones included
      */
-    public record TakenPartition(int partition, long epoch, long nextOffset) {}
+    public record TakenPartition(int partition, long epoch, long nextOffset, long consumedEvents) {}
 
     /**
      * Sends the heartbeat of all members of a process. There is no reply for a consumer that was deleted.
@@ -166,7 +170,8 @@ public final class LeaseTable {
     }
 
     /**
-     * Takes up to {@code count} free partitions, none of {@code except}. Does not wait for concurrent takes.
+     * Takes up to {@code count} free partitions, none of {@code except}. Does not wait for concurrent takes. Call it in a
+     * transaction.
      *
      * @param incarnation that of the database when the consumer's id was read; {@code null}: not compared
      */
@@ -178,7 +183,7 @@ public final class LeaseTable {
             Duration lease,
             int count,
             Collection<Integer> except) {
-        return Jooq.using(connection)
+        var rows = Jooq.using(connection)
                 .fetch(
                         schema.sql(TAKE),
                         incarnation,
@@ -186,8 +191,16 @@ public final class LeaseTable {
                         memberId,
                         lease.toMillis() / 1e3,
                         count,
-                        except.toArray(Integer[]::new))
-                .map(r -> new TakenPartition(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
+                        except.toArray(Integer[]::new));
+        if (rows.isEmpty()) {
+            return List.of();
+        }
+        Map<Integer, Long> consumed = offsets.consumedEvents(connection, consumerId);
+        return rows.map(r -> {
+            int partition = r.get(0, Integer.class);
+            long events = consumed.getOrDefault(partition, 0L);
+            return new TakenPartition(partition, r.get(1, Long.class), r.get(2, Long.class), events);
+        });
     }
 
     /** Releases partitions, if the member still holds them. */

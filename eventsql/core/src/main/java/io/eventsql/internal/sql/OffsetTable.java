@@ -6,6 +6,7 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -31,16 +32,29 @@ public final class OffsetTable {
     // Index: consumer_offset_newest. Locks the deleted row.
     private static final String COMMIT_HANDLED = "SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
+    // Indexes: the primary key of consumer_partition, and consumer_offset_newest, of which it reads the last entries.
+    // Takes no row lock.
+    private static final String CONSUMED_EVENTS = """
+            SELECT p.partition, o.consumed_events
+            FROM eventsql.consumer_partition p
+            CROSS JOIN LATERAL (
+                SELECT n.consumed_events FROM eventsql.consumer_offset n
+                WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
+                ORDER BY n.commit_number DESC LIMIT 1) o
+            WHERE p.consumer_id = ?""";
+
     private final String commit;
     private final String beginHandling;
     private final String beginHandlingOn;
     private final String commitHandled;
+    private final String consumedEvents;
 
     public OffsetTable(SqlSchema schema) {
         commit = schema.sql(COMMIT);
         beginHandling = schema.sql(BEGIN_HANDLING);
         beginHandlingOn = schema.sql(BEGIN_HANDLING_ON);
         commitHandled = schema.sql(COMMIT_HANDLED);
+        consumedEvents = schema.sql(CONSUMED_EVENTS);
     }
 
     /**
@@ -94,6 +108,13 @@ public final class OffsetTable {
             }
             return committed;
         }
+    }
+
+    /** Returns by partition how many events the consumer has consumed: each commit adds its events, a seek keeps the count. */
+    public Map<Integer, Long> consumedEvents(Connection connection, int consumerId) {
+        return Jooq.using(connection)
+                .fetch(consumedEvents, consumerId)
+                .intoMap(r -> r.get(0, Integer.class), r -> r.get(1, Long.class));
     }
 
     /**

@@ -101,6 +101,19 @@ class PublishQueueTest {
     }
 
     @Test
+    void put_severalThreadsWait_theLastOneTakesTheCall() throws Exception {
+        PublishQueue queue = queue(2);
+        Taker first = new Taker(queue, null).awaitWaiting();
+        Taker second = new Taker(queue, null).awaitWaiting();
+        Call one = put(queue, TestCalls.call(0));
+        assertCalls(second.get(), one);
+        Taker again = new Taker(queue, second.get()).awaitWaiting();
+        Call two = put(queue, TestCalls.call(1));
+        assertCalls(again.get(), two);
+        assertThat(first.batch).isNotDone();
+    }
+
+    @Test
     void finishAndTake_partitionInProgress_itsNextCallWaits() throws Exception {
         PublishQueue queue = queue(1);
         put(queue, TestCalls.call(0));
@@ -560,7 +573,7 @@ class PublishQueueTest {
                 .as("nothing is sent before the batch has ended")
                 .isNull();
 
-        one.returnToQueue();
+        batch.withCalls(List.of(one)).returnToQueue(); // as a part of the batch, which is what is released
         Batch next = queue.finishAndTake(batch);
         assertThat(next.calls()).as("first what came first").containsExactly(one);
         assertThat(List.of(one, two, three)).allSatisfy(call -> {

@@ -32,7 +32,7 @@ final class Fixtures {
     }
 
     static TakenPartition taken(int partition, long nextOffset) {
-        return new TakenPartition(partition, 1, nextOffset);
+        return new TakenPartition(partition, 1, nextOffset, 0);
     }
 
     static Assignment assignment(long nextOffset) {

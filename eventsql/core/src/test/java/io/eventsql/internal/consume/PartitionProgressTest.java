@@ -2,10 +2,11 @@ package io.eventsql.internal.consume;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import org.junit.jupiter.api.Test;
 
 class PartitionProgressTest {
-    private final PartitionProgress progress = new PartitionProgress(0, 1, 0);
+    private final PartitionProgress progress = new PartitionProgress(new TakenPartition(0, 1, 0, 100));
 
     @Test
     void recordHandled_lastOfAll_advancesPastAllOthers() {
@@ -40,5 +41,17 @@ class PartitionProgressTest {
         assertThat(progress.handledOffset()).isEqualTo(5);
         assertThat(progress.commitUpTo(5).events()).isEqualTo(2);
         assertThat(progress.uncommittedEvents()).isEqualTo(2);
+    }
+
+    @Test
+    void consumedEvents_countWhatIsCommitted_withoutMissingEvents() {
+        progress.recordMissing(2, 5);
+        progress.recordHandled(0, 8);
+        assertThat(progress.consumedEvents()).isEqualTo(100);
+
+        progress.recordCommitted(6);
+        progress.recordCommitted(4); // read late
+
+        assertThat(progress.consumedEvents()).isEqualTo(103);
     }
 }

@@ -55,9 +55,11 @@ class ObservedApplicationIT {
     private static EventsDb eventsDb;
     private static ConfigurableApplicationContext application;
     private static EventSql eventSql;
+    private static HttpClient client;
 
     @BeforeAll
     static void startApplication() {
+        client = HttpClient.newHttpClient();
         eventsDb = EventsDb.start();
         application = start("management.endpoints.web.exposure.include=health,prometheus,eventsql");
         eventSql = application.getBean(EventSql.class);
@@ -65,6 +67,7 @@ class ObservedApplicationIT {
 
     @AfterAll
     static void stopApplication() {
+        client.close();
         application.close();
         eventsDb.close();
     }
@@ -149,12 +152,10 @@ class ObservedApplicationIT {
             ConfigurableApplicationContext of, HttpRequest.Builder request, String path)
             throws IOException, InterruptedException {
         String port = of.getEnvironment().getRequiredProperty("local.server.port");
-        try (HttpClient client = HttpClient.newHttpClient()) {
-            return client.send(
-                    request.uri(URI.create("http://localhost:" + port + "/actuator" + path))
-                            .build(),
-                    BodyHandlers.ofString());
-        }
+        return client.send(
+                request.uri(URI.create("http://localhost:" + port + "/actuator" + path))
+                        .build(),
+                BodyHandlers.ofString());
     }
 
     private static void newStream(String name) {

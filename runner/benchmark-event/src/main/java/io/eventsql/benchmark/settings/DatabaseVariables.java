@@ -55,6 +55,20 @@ public final class DatabaseVariables {
         return urls == null ? readNumbered(variables, numbered) : readUrls(variables, urls);
     }
 
+    /**
+     * Reads the only database.
+     *
+     * @throws IllegalArgumentException if a variable is missing or invalid, or if there are several databases
+     */
+    public static DatabaseAddress readOne(Variables variables) {
+        List<DatabaseAddress> addresses = read(variables);
+        if (addresses.size() > 1) {
+            throw new IllegalArgumentException(
+                    "Exactly one database is required, but " + addresses.size() + " are configured");
+        }
+        return addresses.getFirst();
+    }
+
     private static List<DatabaseAddress> readNumbered(Variables variables, int count) {
         List<DatabaseAddress> databases = new ArrayList<>();
         for (int number = 0; number < count; number++) {

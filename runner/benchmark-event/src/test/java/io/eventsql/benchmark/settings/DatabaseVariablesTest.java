@@ -44,6 +44,18 @@ class DatabaseVariablesTest {
     }
 
     @Test
+    void readOne_severalDatabases_areRejected() {
+        set("DB0_HOST", "a", "DB0_PASSWORD", "p");
+
+        assertThat(DatabaseVariables.readOne(new Variables(environment::get)).jdbcUrl())
+                .isEqualTo("jdbc:postgresql://a:5432/eventsql");
+
+        set("DB1_HOST", "b", "DB1_PASSWORD", "p");
+        assertThatThrownBy(() -> DatabaseVariables.readOne(new Variables(environment::get)))
+                .hasMessage("Exactly one database is required, but 2 are configured");
+    }
+
+    @Test
     void read_nothing_saysWhatToSet() {
         assertRejected("DB0_HOST is missing: set DB0_HOST and DB0_PASSWORD, or DB_URLS and DB_PASSWORD");
     }

@@ -24,64 +24,42 @@ import java.util.function.Supplier;
  * partition moves, and a measurement can start.
  */
 public final class RebalanceWait {
-    private static final long POLL_NANOS = Duration.ofMillis(100).toNanos();
-    private static final long REPORT_NANOS = Duration.ofSeconds(1).toNanos();
+    private static final Duration POLL = Duration.ofMillis(100);
 
     private final Supplier<List<PartitionState>> state;
     private final int members;
-    private final LoadClock clock;
-    private final Duration timeout;
-    private final StopSignal stop;
-    private final Consumer<String> out;
+    private final ReportedWait wait;
 
     /**
      * @param state the consumer's partitions; retried if it throws {@link EventSqlException}
      * @param members the expected number of members; a single one is not waited for
-     * @param timeout the maximum time to wait
-     * @param stop aborts the wait
      * @param out receives about one progress line per second
      */
-    public RebalanceWait(
-            Supplier<List<PartitionState>> state,
-            int members,
-            LoadClock clock,
-            Duration timeout,
-            StopSignal stop,
-            Consumer<String> out) {
+    public RebalanceWait(Supplier<List<PartitionState>> state, int members, LoadClock clock, Consumer<String> out) {
         this.state = state;
         this.members = members;
-        this.clock = clock;
-        this.timeout = timeout;
-        this.stop = stop;
-        this.out = out;
+        String what = sharing() + " yet: ";
+        this.wait = new ReportedWait(clock, POLL, missing -> out.accept(what + missing));
     }
 
     /**
      * Waits for the members.
      *
+     * @param timeout the maximum time to wait
+     * @param stop aborts the wait
      * @return {@code false} after a stop signal
      * @throws IOException after the timeout; the message lists the assignments
      */
-    public boolean await() throws IOException {
-        long started = clock.nanos();
-        long reported = started;
-        while (members > 1 && !stop.isRaised()) {
-            Optional<String> missing = describeImbalance();
-            if (missing.isEmpty()) {
-                break;
-            }
-            long now = clock.nanos();
-            String what = members + " members do not share the consumer's partitions";
-            if (now - started > timeout.toNanos()) {
-                throw new IOException(what + " after " + timeout.toSeconds() + " s: " + missing.get());
-            }
-            if (now - reported >= REPORT_NANOS) {
-                out.accept(what + " yet: " + missing.get() + "; waiting for 1s...");
-                reported = now;
-            }
-            clock.parkNanos(POLL_NANOS);
+    public boolean await(Duration timeout, StopSignal stop) throws IOException {
+        Optional<String> missing = members == 1 ? Optional.empty() : wait.await(timeout, stop, this::describeImbalance);
+        if (missing.isPresent()) {
+            throw new IOException(sharing() + " after " + timeout.toSeconds() + " s: " + missing.get());
         }
         return !stop.isRaised();
+    }
+
+    private String sharing() {
+        return members + " members do not share the consumer's partitions";
     }
 
     /** Describes the first shard that is not shared evenly; empty if there is none. */

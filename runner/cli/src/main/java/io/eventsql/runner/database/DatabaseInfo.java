@@ -41,7 +41,8 @@ public record DatabaseInfo(
         }
     }
 
-    private static String show(Connection connection, String setting) throws SQLException {
+    /** Returns the value of a server setting. */
+    static String show(Connection connection, String setting) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement("SELECT current_setting(?)")) {
             statement.setString(1, setting);
             try (ResultSet row = statement.executeQuery()) {

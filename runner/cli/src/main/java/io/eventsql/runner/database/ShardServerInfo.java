@@ -2,8 +2,6 @@ package io.eventsql.runner.database;
 
 import io.eventsql.ShardInfo;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 
 /**
@@ -21,19 +19,9 @@ public record ShardServerInfo(int shard, String fsync, String synchronousCommit,
         try (Connection connection = shard.dataSource().getConnection()) {
             return new ShardServerInfo(
                     shard.number(),
-                    show(connection, "fsync"),
-                    show(connection, "synchronous_commit"),
-                    show(connection, "server_version"));
-        }
-    }
-
-    private static String show(Connection connection, String setting) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement("SELECT current_setting(?)")) {
-            statement.setString(1, setting);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                return row.getString(1);
-            }
+                    DatabaseInfo.show(connection, "fsync"),
+                    DatabaseInfo.show(connection, "synchronous_commit"),
+                    DatabaseInfo.show(connection, "server_version"));
         }
     }
 }

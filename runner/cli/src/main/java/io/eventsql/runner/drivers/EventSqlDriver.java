@@ -6,8 +6,8 @@ import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.EventSqlTarget;
 
 /** EventSQL on the databases of the environment. Thread-safe. */
-final class EventSqlDriver implements Driver {
-    private final EventSqlStreams streams;
+class EventSqlDriver implements Driver {
+    final EventSqlStreams streams;
 
     EventSqlDriver(EventSqlStreams streams) {
         this.streams = streams;
@@ -34,7 +34,7 @@ final class EventSqlDriver implements Driver {
     }
 
     @Override
-    public void clear(String stream) {
+    public void clear(String stream) throws InterruptedException {
         streams.clear(stream);
     }
 

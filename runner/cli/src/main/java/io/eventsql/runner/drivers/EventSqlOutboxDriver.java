@@ -3,40 +3,26 @@ package io.eventsql.runner.drivers;
 import io.eventsql.Event;
 import io.eventsql.Outbox;
 import io.eventsql.runner.driver.CallGroups;
-import io.eventsql.runner.driver.DeliveryListener;
-import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.OutboxTransaction;
 import java.util.List;
-import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.sql.DataSource;
 
 /** Publishes through EventSQL's outbox, with one transaction per call. Thread-safe. */
-final class EventSqlOutboxDriver implements Driver {
+final class EventSqlOutboxDriver extends EventSqlDriver {
     /** Below the pool size, because the library and waiting callers need connections as well. */
     private static final int ASYNC_TRANSACTIONS = 8;
 
     private static final long POLL_MS = 5;
 
-    private final EventSqlStreams streams;
     private final List<CallGroups> lanes = new CopyOnWriteArrayList<>();
     private final AtomicLong turn = new AtomicLong();
 
     EventSqlOutboxDriver(EventSqlStreams streams) {
-        this.streams = streams;
-    }
-
-    @Override
-    public String version() {
-        return streams.version();
-    }
-
-    @Override
-    public void createStream(String name, int partitions) {
-        streams.create(name, partitions);
+        super(streams);
     }
 
     @Override
@@ -44,17 +30,7 @@ final class EventSqlOutboxDriver implements Driver {
         CallGroups calls = new CallGroups(
                 ASYNC_TRANSACTIONS, 1, events -> publishInTransaction(selectDatabase(events), stream, events));
         lanes.add(calls);
-        return new PublishTarget() {
-            @Override
-            public void publish(List<Event> events) {
-                publishInTransaction(selectDatabase(events), stream, events);
-            }
-
-            @Override
-            public CompletionStage<?> publishAsync(List<Event> events) {
-                return calls.submit(events);
-            }
-        };
+        return calls.target(false);
     }
 
     /** Selects the database by key, because order is kept within one outbox. */
@@ -71,11 +47,6 @@ final class EventSqlOutboxDriver implements Driver {
         outbox.committed();
     }
 
-    @Override
-    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
-        return streams.consume(stream, consumer, listener);
-    }
-
     /** Clears the stream once the outboxes are empty, because pending events would arrive later. */
     @Override
     public void clear(String stream) throws InterruptedException {
@@ -84,12 +55,12 @@ final class EventSqlOutboxDriver implements Driver {
             outbox.committed();
             TimeUnit.MILLISECONDS.sleep(POLL_MS);
         }
-        streams.clear(stream);
+        super.clear(stream);
     }
 
     @Override
     public void close() {
         lanes.forEach(CallGroups::close);
-        streams.close();
+        super.close();
     }
 }

@@ -2,6 +2,7 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
 import io.eventsql.runner.driver.DeliveryListener;
+import io.eventsql.runner.driver.PollingConsumer;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -9,8 +10,6 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 
 /**
@@ -34,8 +33,7 @@ final class OutboxPoller implements AutoCloseable {
     private final String take;
     private final Settings settings;
     private final DeliveryListener listener;
-    private final CountDownLatch closing = new CountDownLatch(1);
-    private final List<Thread> threads = new ArrayList<>();
+    private final List<PollingConsumer> consumers = new ArrayList<>();
 
     /** Starts polling. */
     OutboxPoller(DataSource database, String table, Settings settings, DeliveryListener listener) {
@@ -46,28 +44,17 @@ final class OutboxPoller implements AutoCloseable {
         this.take = "DELETE FROM " + table + " WHERE id = ANY (ARRAY(SELECT id FROM " + table
                 + " ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING key, value";
         for (int i = 0; i < settings.pollers; i++) {
-            threads.add(Thread.ofPlatform().name(table + "-" + i).start(this::poll));
+            consumers.add(PollingConsumer.start(table + "-" + i, this::poll, listener::failed));
         }
     }
 
-    private void poll() {
-        long pauseMs = 0;
-        while (!isClosedAfter(pauseMs)) {
-            try {
-                pauseMs = deliverNextPage() == 0 ? settings.pollMs : 0;
-            } catch (SQLException | RuntimeException e) {
-                listener.failed(e);
-                pauseMs = PAUSE_AFTER_FAILURE_MS;
-            }
-        }
-    }
-
-    private boolean isClosedAfter(long pauseMs) {
+    /** Returns the pause in milliseconds. */
+    private long poll() {
         try {
-            return closing.await(pauseMs, TimeUnit.MILLISECONDS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return true;
+            return deliverNextPage() == 0 ? settings.pollMs : 0;
+        } catch (SQLException | RuntimeException e) {
+            listener.failed(e);
+            return PAUSE_AFTER_FAILURE_MS;
         }
     }
 
@@ -103,14 +90,6 @@ final class OutboxPoller implements AutoCloseable {
 
     @Override
     public void close() {
-        closing.countDown();
-        for (Thread thread : threads) {
-            try {
-                thread.join();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                return;
-            }
-        }
+        consumers.forEach(PollingConsumer::close);
     }
 }

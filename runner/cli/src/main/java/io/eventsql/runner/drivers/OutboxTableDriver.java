@@ -1,6 +1,5 @@
 package io.eventsql.runner.drivers;
 
-import io.eventsql.Event;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
@@ -15,7 +14,6 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
@@ -52,11 +50,7 @@ final class OutboxTableDriver implements Driver {
 
     /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     static OutboxTableDriver open(DriverSettings settings) {
-        List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
-        if (addresses.size() > 1) {
-            throw new IllegalArgumentException(
-                    "Driver outbox-table requires exactly one database, but " + addresses.size() + " are configured");
-        }
+        DatabaseAddress address = DatabaseVariables.readOne(new Variables(settings.environment()::get));
         Variables options = new Variables(settings.options()::get);
         OutboxPoller.Settings polling = new OutboxPoller.Settings(
                 options.number("pollers", 4, 1, POLLERS_MAX),
@@ -64,7 +58,7 @@ final class OutboxTableDriver implements Driver {
                 options.number("poll_ms", 10, 0, POLL_MAX_MS));
         int lanes = options.number("lanes", DEFAULT_LANES, 1, LANES_MAX);
         int groupEvents = options.number("group_events", 1, 1, GROUP_EVENTS_MAX);
-        return new OutboxTableDriver(Databases.open(addresses), polling, lanes, groupEvents);
+        return new OutboxTableDriver(Databases.open(List.of(address)), polling, lanes, groupEvents);
     }
 
     @Override
@@ -95,21 +89,7 @@ final class OutboxTableDriver implements Driver {
         OutboxInsert insert = new OutboxInsert(database, table(stream));
         CallGroups grouped = new CallGroups(lanes, groupEvents, insert::insert);
         groups.add(grouped);
-        return new PublishTarget() {
-            @Override
-            public void publish(List<Event> events) {
-                if (groupEvents > 1) {
-                    grouped.submit(events).join();
-                } else {
-                    insert.insert(events);
-                }
-            }
-
-            @Override
-            public CompletionStage<?> publishAsync(List<Event> events) {
-                return grouped.submit(events);
-            }
-        };
+        return grouped.target(groupEvents > 1);
     }
 
     /**

@@ -52,16 +52,16 @@ final class AppendBenchmark {
                 .measure(
                         "Append",
                         List.of(
-                                copyOne,
-                                async,
-                                copyTwo,
-                                batches,
-                                single,
-                                new EndToEndInterval(context, published, async),
-                                new EndToEndInterval(context, published, batches),
-                                GroupCommitVariant.create(context, WAITING_CALLERS, 1),
-                                new EndToEndInterval(context, published, single),
-                                GroupCommitVariant.create(context, WAITING_CALLERS, 2)));
+                                copyOne.variant(),
+                                async.variant(),
+                                copyTwo.variant(),
+                                batches.variant(),
+                                single.variant(),
+                                async.endToEnd(context, published),
+                                batches.endToEnd(context, published),
+                                GroupCommit.variant(context, WAITING_CALLERS, 1),
+                                single.endToEnd(context, published),
+                                GroupCommit.variant(context, WAITING_CALLERS, 2)));
         return result(
                 List.of(rates.get(0), rates.get(2)),
                 List.of(rates.get(1), rates.get(3), rates.get(4), rates.get(5), rates.get(6), rates.get(8)),

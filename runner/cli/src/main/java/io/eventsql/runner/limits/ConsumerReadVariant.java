@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * Reads a partition from its beginning with a new consumer and a batch handler that does nothing, again and again until the
  * time is up. Measures from the first call of the handler to the last one.
  */
-final class ConsumerReadVariant implements Variant {
+final class ConsumerReadVariant {
     private static final Duration POLL = Duration.ofMillis(1);
     private static final Duration NO_PROGRESS = Duration.ofSeconds(60);
 
@@ -33,13 +33,11 @@ final class ConsumerReadVariant implements Variant {
         this.pageEvents = pageEvents;
     }
 
-    @Override
-    public String name() {
-        return "consumer, pages of " + pageEvents;
+    Variant variant() {
+        return new Variant("consumer, pages of " + pageEvents, this::run);
     }
 
-    @Override
-    public MeasuredInterval run(Duration time) throws SQLException {
+    private MeasuredInterval run(Duration time) throws SQLException {
         long endNanos = context.clock().nanos() + time.toNanos();
         long read = 0;
         long calls = 0;
@@ -92,8 +90,8 @@ final class ConsumerReadVariant implements Variant {
         void await() throws SQLException {
             context.await(() -> isWrong ? events : handled.get(), events, NO_PROGRESS, POLL);
             if (isWrong || handled.get() != events) {
-                throw new IllegalStateException(
-                        name() + ": expected offsets 0 to " + (events - 1) + " in order, but handled " + handled.get());
+                throw new IllegalStateException("Pages of " + pageEvents + ": expected offsets 0 to " + (events - 1)
+                        + " in order, but handled " + handled.get());
             }
         }
     }

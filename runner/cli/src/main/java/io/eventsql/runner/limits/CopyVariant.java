@@ -14,7 +14,7 @@ import java.util.concurrent.Future;
 import javax.sql.DataSource;
 
 /** Appends with COPY on one connection per partition, concurrently. */
-final class CopyVariant implements Variant {
+final class CopyVariant {
     /** Rows per COPY and transaction. */
     static final int EVENTS_PER_COMMIT = 5_000;
 
@@ -31,13 +31,12 @@ final class CopyVariant implements Variant {
         this.stop = context.stop();
     }
 
-    @Override
-    public String name() {
-        return "COPY BINARY, " + segments.size() + (segments.size() == 1 ? " connection" : " connections");
+    Variant variant() {
+        return new Variant(
+                "COPY BINARY, " + segments.size() + (segments.size() == 1 ? " connection" : " connections"), this::run);
     }
 
-    @Override
-    public MeasuredInterval run(Duration time) throws SQLException {
+    private MeasuredInterval run(Duration time) throws SQLException {
         List<Connection> connections = new ArrayList<>();
         try {
             for (int i = 0; i < segments.size(); i++) {

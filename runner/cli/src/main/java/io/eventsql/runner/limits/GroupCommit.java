@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Event;
+import io.eventsql.StreamSpec;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -30,7 +31,7 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
     private static final long OFFSET_COMMIT_NANOS = Duration.ofMillis(100).toNanos();
 
     /** The tables: those of the events, one per partition, and those of the heads and of the consumer's offsets. */
-    record Tables(List<String> segments, String heads, String offsets) {}
+    private record Tables(List<String> segments, String heads, String offsets) {}
 
     private record Waiting(byte[] value, CompletableFuture<Void> committed) {}
 
@@ -48,8 +49,41 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
         this.consumed = consumed;
     }
 
+    /**
+     * Returns the variant of one event per call through it, with a consumer, whose rate counts. Creates the tables. Those
+     * of the events are segments of a stream, which is otherwise unused.
+     */
+    static Variant variant(LimitsContext context, int callers, int connections) throws SQLException {
+        String stream = context.stream("group_commit_" + connections);
+        context.eventSql()
+                .createStream(
+                        StreamSpec.of(stream).withPartitions(connections).withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
+        StreamLog log = new StreamLog(context.dataSource(), stream);
+        List<String> names = new ArrayList<>();
+        for (int partition = 0; partition < connections; partition++) {
+            names.add(log.firstSegment(partition));
+        }
+        Tables tables = new Tables(names, stream + "_head", stream + "_offset");
+        try (Connection connection = context.dataSource().getConnection();
+                Statement statement = connection.createStatement()) {
+            for (String table : List.of(tables.heads, tables.offsets)) {
+                statement.execute("CREATE TABLE " + table
+                        + " (partition int PRIMARY KEY, next_offset bigint NOT NULL) WITH (fillfactor = 50)");
+                statement.execute("INSERT INTO " + table + " SELECT generate_series(0, " + (connections - 1) + "), 0");
+            }
+        }
+        String name = "bare group commit, " + connections + (connections == 1 ? " connection" : " connections");
+        return new Variant(name, time -> {
+            ConsumedEvents consumed = new ConsumedEvents(context);
+            try (GroupCommit target = start(context, tables, consumed)) {
+                PublishVariant publish = PublishVariant.named(name, context.load(target, 1, List.of()), callers);
+                return consumed.during(() -> publish.run(time));
+            }
+        });
+    }
+
     /** Starts the threads. The consumer begins at the heads. */
-    static GroupCommit start(LimitsContext context, Tables tables, ConsumedEvents consumed) {
+    private static GroupCommit start(LimitsContext context, Tables tables, ConsumedEvents consumed) {
         GroupCommit started = new GroupCommit(context, tables, consumed);
         for (int i = 0; i < tables.segments.size(); i++) {
             int partition = i;

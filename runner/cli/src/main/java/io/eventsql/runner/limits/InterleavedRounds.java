@@ -22,7 +22,7 @@ final class InterleavedRounds {
      * @param what a description for the progress lines
      * @throws RunStoppedException after a stop signal
      */
-    List<MeasuredRate> measure(String what, List<? extends Variant> variants) throws SQLException {
+    List<MeasuredRate> measure(String what, List<Variant> variants) throws SQLException {
         int rounds = context.number(LimitsNumber.ROUNDS);
         List<List<MeasuredInterval>> intervals = new ArrayList<>();
         variants.forEach(variant -> intervals.add(new ArrayList<>()));

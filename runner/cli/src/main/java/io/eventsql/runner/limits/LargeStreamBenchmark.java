@@ -22,7 +22,7 @@ final class LargeStreamBenchmark {
     private static final int PARTITIONS = 10;
     private static final int COPIES_AT_ONCE = 2;
     private static final int CALLERS = 4;
-    private static final long SMALL_EVENTS = 1_000_000;
+    private static final long SMALL_EVENTS_MAX = 1_000_000;
     private static final int STATEMENTS = 500;
 
     private final LimitsContext context;
@@ -45,18 +45,18 @@ final class LargeStreamBenchmark {
                 .measure(
                         "Large",
                         List.of(
-                                Variant.of("publish, large", time -> {
+                                new Variant("publish, large", time -> {
                                     // Before the large stream's turn: what the server still writes delays that.
                                     renewSmall();
                                     return publish(large).run(time);
                                 }),
-                                Variant.of(
+                                new Variant(
                                         "publish, small",
                                         time -> publish(small()).run(time)),
-                                Variant.of(
+                                new Variant(
                                         "end to end, small",
                                         time -> endToEnd(small()).run(time)),
-                                Variant.of(
+                                new Variant(
                                         "end to end, large",
                                         time -> endToEnd(large).run(time))));
         PartRecorder part = context.recorder(
@@ -77,8 +77,8 @@ final class LargeStreamBenchmark {
         return PublishVariant.async(context.publishLoad(stream, 1), CALLERS);
     }
 
-    private EndToEndInterval endToEnd(String stream) {
-        return new EndToEndInterval(context, stream, publish(stream));
+    private Variant endToEnd(String stream) {
+        return publish(stream).endToEnd(context, stream);
     }
 
     private String small() {
@@ -90,7 +90,7 @@ final class LargeStreamBenchmark {
             context.deleteStream(small());
         }
         smallStreams++;
-        create(small(), Math.min(SMALL_EVENTS, events));
+        create(small(), Math.min(SMALL_EVENTS_MAX, events / 2));
     }
 
     private void create(String stream, long count) throws SQLException {
@@ -107,7 +107,7 @@ final class LargeStreamBenchmark {
             }
             for (int p = 0; p < PARTITIONS; p++) {
                 copies.get(p).get();
-                if (count > SMALL_EVENTS) {
+                if (count == events) {
                     context.show("Large: %,d of %,d events", count / PARTITIONS * (p + 1), count);
                 }
             }

@@ -1,5 +1,8 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.ConsumerSpec;
+import io.eventsql.StartPosition;
+import io.eventsql.Subscription;
 import io.eventsql.runner.load.Callers;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadContext;
@@ -10,7 +13,7 @@ import io.eventsql.runner.measure.PublishMeter;
 import java.time.Duration;
 
 /** Publishes with the library, as fast as its callers can. */
-final class PublishVariant implements Variant {
+final class PublishVariant {
     private final String name;
     private final LoadGenerator callers;
     private final LoadContext load;
@@ -40,13 +43,37 @@ final class PublishVariant implements Variant {
         return new PublishVariant(name, Callers.waiting(load, callers), load);
     }
 
-    @Override
-    public String name() {
+    String name() {
         return name;
     }
 
-    @Override
-    public MeasuredInterval run(Duration time) {
+    /** Returns the variant that only publishes. */
+    Variant variant() {
+        return new Variant(name, this::run);
+    }
+
+    /**
+     * Returns the variant whose rate is that of a consumer, which handles and checks the events. It starts at the head of
+     * the stream, so that it handles exactly what is published, and is deleted at the end.
+     */
+    Variant endToEnd(LimitsContext context, String stream) {
+        return new Variant(name + ", end to end", time -> {
+            ConsumerSpec consumer = ConsumerSpec.of(stream, "limits").withStartPosition(StartPosition.LATEST);
+            ConsumedEvents consumed = new ConsumedEvents(context);
+            MeasuredInterval measured;
+            Subscription subscription = context.eventSql().subscribeBatch(consumer, consumed::accept);
+            try {
+                measured = consumed.during(() -> run(time));
+            } finally {
+                subscription.close();
+            }
+            context.eventSql().consumer(stream, consumer.name()).delete();
+            return measured;
+        });
+    }
+
+    /** Publishes for a duration. */
+    MeasuredInterval run(Duration time) {
         ClockAnchor anchor = ClockAnchor.now(load.clock());
         return run(LoadPhase.ofNanos(false, anchor, anchor.nanos(), time.toNanos()));
     }

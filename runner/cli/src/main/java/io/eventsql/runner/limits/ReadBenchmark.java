@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.EventPosition;
+import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
@@ -8,6 +9,7 @@ import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import java.util.stream.IntStream;
 
@@ -73,7 +75,7 @@ final class ReadBenchmark {
                 .measure(
                         "Read by consumers",
                         CONSUMER_PAGE_EVENTS.stream()
-                                .map(size -> new ConsumerReadVariant(context, stream, events, size))
+                                .map(size -> new ConsumerReadVariant(context, stream, events, size).variant())
                                 .toList())
                 .forEach(rate -> rate.addTo(part, "consumers"));
         return part.part();
@@ -86,12 +88,11 @@ final class ReadBenchmark {
                     .add("segment", segment.segment() + ", " + state, "bytes", Figure.of(segment.bytes(), "bytes"));
         }
         int shard = context.eventSql().shards().getFirst().number();
-        EventPosition start = new EventPosition(stream, shard, 0, 0);
         List<MeasuredRate> rates = new InterleavedRounds(context)
                 .measure(
                         "Read, " + state,
                         PAGE_EVENTS.stream()
-                                .map(size -> new PageReadVariant(context, start, events, size))
+                                .map(size -> new Variant("pages of " + size, time -> readPages(shard, size, time)))
                                 .toList());
         for (MeasuredRate rate : rates) {
             part.add("pages", rate.name(), state, rate.perSecond())
@@ -112,6 +113,36 @@ final class ReadBenchmark {
                 "value",
                 Figure.of(slowestLarge / fastest));
         return rates;
+    }
+
+    /** Reads in pages of a fixed size, restarting from the beginning until the time is up. */
+    private MeasuredInterval readPages(int shard, int pageEvents, Duration time) {
+        long startNanos = context.clock().nanos();
+        long endNanos = startNanos + time.toNanos();
+        long read = 0;
+        long calls = 0;
+        long now = startNanos;
+        long offset = 0;
+        while (now < endNanos && !context.stop().isRaised()) {
+            int page = readPage(new EventPosition(stream, shard, 0, offset), pageEvents);
+            read += page;
+            calls++;
+            offset = offset + page >= events ? 0 : offset + page;
+            now = context.clock().nanos();
+        }
+        return new MeasuredInterval(read, calls, now - startNanos);
+    }
+
+    /** Reads the page at a position. Returns its number of events. */
+    private int readPage(EventPosition from, int pageEvents) {
+        List<StoredEvent> page = context.eventSql().read(from, pageEvents);
+        if (page.isEmpty()
+                || page.getFirst().offset() != from.offset()
+                || page.getLast().offset() != from.offset() + page.size() - 1) {
+            throw new IllegalStateException("Unexpected page at " + from + ": " + page.size() + " events"
+                    + (page.isEmpty() ? "" : " from " + page.getFirst().position()));
+        }
+        return page.size();
     }
 
     private static List<StreamLog.SegmentStatistics> requireAnalyzed(boolean analyzed, StreamLog log)

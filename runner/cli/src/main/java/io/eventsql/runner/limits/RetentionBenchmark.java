@@ -31,8 +31,9 @@ final class RetentionBenchmark {
     private static final int CALLERS = 50;
     private static final int PARTITIONS = 2;
     private static final int SEGMENT_EVENTS = 10_000;
-    /** More than a partition gets during an interval: the newest segment at its beginning does not expire. */
-    private static final long KEPT_EVENTS = 1_000_000;
+    private static final long KEPT_EVENTS_MAX = 1_000_000;
+    /** More than a partition gets: the newest segment at the beginning of an interval does not expire before its end. */
+    private static final long KEPT_EVENTS_PER_SECOND = 100_000;
 
     private static final int BURST_PARTITIONS = 10;
     private static final int BURST_CALL_EVENTS = 100;
@@ -41,9 +42,12 @@ final class RetentionBenchmark {
 
     private final LimitsContext context;
     private final PartRecorder part;
+    private final long keptEvents;
 
     RetentionBenchmark(LimitsContext context) {
         this.context = context;
+        this.keptEvents =
+                Math.min(KEPT_EVENTS_MAX, KEPT_EVENTS_PER_SECOND * context.number(LimitsNumber.RETENTION_SECONDS));
         this.part = context.recorder(
                 LimitsPart.RETENTION, "publishing one by one at full rate while segments of 10,000 events expire");
     }
@@ -76,10 +80,10 @@ final class RetentionBenchmark {
                 .createStream(StreamSpec.of(stream)
                         .withPartitions(PARTITIONS)
                         .withSegmentSize(SEGMENT_EVENTS)
-                        .withRetention(Retention.FOREVER.withMaxEvents(KEPT_EVENTS)));
+                        .withRetention(Retention.FOREVER.withMaxEvents(keptEvents)));
         StreamLog log = new StreamLog(context.dataSource(), stream);
         for (int partition = 0; partition < PARTITIONS; partition++) {
-            log.copy(context.run(), partition, KEPT_EVENTS, context.stop());
+            log.copy(context.run(), partition, keptEvents, context.stop());
         }
         context.checkStopped();
         LoadGenerator load = Callers.waiting(context.publishLoad(stream, 1), CALLERS);

@@ -51,10 +51,10 @@ final class TransactionsBenchmark {
                 .measure(
                         "Transactions",
                         List.of(
-                                plainRow,
+                                plainRow.variant(),
                                 // The next variant starts only after all events are relayed.
-                                Variant.of(publish.name(), time -> relay(log, () -> publish.run(time))),
-                                Variant.of("relayed, " + RELAY_CALLERS + " callers of " + RELAY_EVENTS, time -> {
+                                new Variant(publish.name(), time -> relay(log, () -> publish.run(time))),
+                                new Variant("relayed, " + RELAY_CALLERS + " callers of " + RELAY_EVENTS, time -> {
                                     long start = context.clock().nanos();
                                     MeasuredInterval interval = relay(relayedLog, () -> batches.run(time));
                                     return new MeasuredInterval(

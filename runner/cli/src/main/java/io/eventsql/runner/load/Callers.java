@@ -53,8 +53,8 @@ public final class Callers implements LoadGenerator {
     }
 
     @Override
-    public void awaitAnswers(LoadListener listener, long sentEvents) {
-        AsyncCall.awaitAnswers(context, listener, sentEvents);
+    public LoadContext context() {
+        return context;
     }
 
     private void awaitStart(LoadPhase phase) {
@@ -79,28 +79,13 @@ public final class Callers implements LoadGenerator {
             }
             LoadCall call = context.nextCall(context.streamOf(turn), keys, phase, count, intended);
             if (waiting) {
-                publish(call, listener);
+                call.publish(context.clock(), listener);
             } else {
-                AsyncCall.send(context, listener, call);
+                call.publishAsync(context.clock(), listener);
             }
             sent += count;
         }
         return sent;
-    }
-
-    private void publish(LoadCall call, LoadListener listener) {
-        long intended = call.intendedNanos();
-        int events = call.events().size();
-        long called = context.clock().nanos();
-        listener.sent(intended, called, events);
-        try {
-            call.stream().target().publish(call.events());
-            call.recordAcknowledged();
-            listener.acknowledged(intended, called, context.clock().nanos(), events);
-        } catch (RuntimeException e) {
-            call.recordFailed(e);
-            listener.failed(intended, context.clock().nanos(), events, e);
-        }
     }
 
     private static long awaitSent(Future<Long> caller) {

@@ -18,5 +18,10 @@ public interface LoadGenerator {
     long send(LoadPhase phase, LoadListener listener);
 
     /** Waits until all sent events are answered. Reports those unanswered after a timeout as failed. */
-    void awaitAnswers(LoadListener listener, long sentEvents);
+    default void awaitAnswers(LoadListener listener, long sentEvents) {
+        UnansweredCalls.await(context().clock(), context().stop(), listener, sentEvents);
+    }
+
+    /** Returns the context that it shares with other loads. */
+    LoadContext context();
 }

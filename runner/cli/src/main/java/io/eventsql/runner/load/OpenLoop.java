@@ -59,15 +59,15 @@ public final class OpenLoop implements LoadGenerator {
             }
             LoadCall call = context.nextCall(context.streamOf(slot), keys, phase, count, intended);
             listener.called(intended, context.clock().nanos());
-            AsyncCall.send(context, listener, call);
+            call.publishAsync(context.clock(), listener);
             sent += count;
         }
         return sent;
     }
 
     @Override
-    public void awaitAnswers(LoadListener listener, long sentEvents) {
-        AsyncCall.awaitAnswers(context, listener, sentEvents);
+    public LoadContext context() {
+        return context;
     }
 
     /** Also returns true well after the end of the phase, if a blocking target delayed the caller until then. */

@@ -2,6 +2,7 @@ package io.eventsql.runner.phases;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.Callers;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadClock;
@@ -14,7 +15,6 @@ import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.LoadWatchdog;
 import io.eventsql.runner.report.Progress;
 import io.eventsql.runner.report.ProgressDisplay;
-import io.eventsql.runner.report.SeriesProgress;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
@@ -26,57 +26,68 @@ import java.util.List;
 import java.util.OptionalInt;
 
 /**
- * New streams of a driver and their consumers, on which phases of load run one after the other. For use by one thread.
- * {@link #close()} stops consumers and replayers, but leaves the driver open.
+ * Streams and their consumption, on which phases of load run one after the other. For use by one thread. {@link
+ * #close()} ends the consumption.
  */
 public final class LoadSession implements AutoCloseable {
     private static final Duration STOPPED_TIMEOUT = Duration.ofSeconds(5);
-    private static final long POLL_NANOS = Duration.ofMillis(10).toNanos();
 
     /**
      * The context of a session.
      *
      * @param spec the specification of the run
-     * @param driver the driver that creates the streams
      * @param clock the time source
      * @param stop aborts phases and waits
      * @param problems receives problems
      * @param progress displays the progress of a phase
      */
     public record Context(
-            RunSpec spec,
-            Driver driver,
-            LoadClock clock,
-            StopSignal stop,
-            Problems problems,
-            ProgressDisplay progress) {}
+            RunSpec spec, LoadClock clock, StopSignal stop, Problems problems, ProgressDisplay progress) {}
+
+    /**
+     * The publisher of a session's events.
+     *
+     * @param run the run's id, which the events carry
+     * @param runner the number of this process among those that publish the events of the run
+     */
+    public record Publisher(String run, int runner) {}
 
     private record SentPhase(PhaseLoad load, LoadGenerator generator) {}
 
     private final Context context;
-    private final String run = BenchmarkEvent.randomRun();
+    private final Publisher publisher;
     private final RunSeries series;
     private final List<SessionStream> streams = new ArrayList<>();
-    private final List<DeliveryChecker> checkers = new ArrayList<>();
-    private final List<Replayer> replayers = new ArrayList<>();
-    private final List<AutoCloseable> consumers = new ArrayList<>();
     private final List<SentPhase> sentPhases = new ArrayList<>();
+    private final Consumption consumption;
     private long nextStartNanos = Long.MIN_VALUE;
 
-    private LoadSession(Context context) {
+    private LoadSession(Context context, Publisher publisher, RunSeries series, Consumption consumption) {
         this.context = context;
-        this.series = new RunSeries(context.spec.streams().consumers());
+        this.publisher = publisher;
+        this.series = series;
+        this.consumption = consumption;
     }
 
     /**
-     * Creates the streams and starts their consumers and replayers.
+     * Creates streams of a driver and starts their consumers and replayers in this process.
      *
+     * @param driver remains open when the session is closed
      * @throws Exception if the driver fails
      */
-    public static LoadSession open(Context context) throws Exception {
-        LoadSession session = new LoadSession(context);
+    public static LoadSession open(Driver driver, Context context) throws Exception {
+        RunSpec.StreamsSpec asked = context.spec.streams();
+        Publisher publisher = new Publisher(BenchmarkEvent.randomRun(), 0);
+        RunSeries series = new RunSeries(asked.consumers());
+        DriverConsumption consumption =
+                new DriverConsumption(driver, publisher.run, context.clock, series, context.problems);
+        LoadSession session = new LoadSession(context, publisher, series, consumption);
         try {
-            session.start();
+            for (int number = 0; number < asked.streams() && !context.stop.isRaised(); number++) {
+                String name = "run_" + publisher.run + "_" + number;
+                driver.createStream(name, asked.partitions());
+                consumption.start(session.addStream(name, driver.publisher(name)), asked);
+            }
             return session;
         } catch (Exception e) {
             session.close();
@@ -84,31 +95,23 @@ public final class LoadSession implements AutoCloseable {
         }
     }
 
-    private void start() throws Exception {
-        RunSpec.StreamsSpec asked = context.spec.streams();
-        for (int number = 0; number < asked.streams() && !context.stop.isRaised(); number++) {
-            String name = "run_" + run + "_" + number;
-            context.driver.createStream(name, asked.partitions());
-            SessionStream stream = new SessionStream(name, new LoadStream(context.driver.publisher(name)));
-            streams.add(stream);
-            for (int consumer = 0; consumer < asked.consumers(); consumer++) {
-                startConsumer(stream, "c" + consumer);
-            }
-            for (int replayer = 0; replayer < asked.replayers(); replayer++) {
-                replayers.add(Replayer.start(context.driver, stream, "r" + replayer, context.problems));
-            }
-        }
+    /** Creates a session on an existing stream, whose events are consumed elsewhere. */
+    public static LoadSession ofStream(
+            String name, PublishTarget target, Consumption consumption, Publisher publisher, Context context) {
+        LoadSession session = new LoadSession(context, publisher, new RunSeries(0), consumption);
+        session.addStream(name, target);
+        return session;
     }
 
-    private void startConsumer(SessionStream stream, String consumer) throws Exception {
-        DeliveryChecker checker = new DeliveryChecker(run, stream, consumer, context.clock, series, context.problems);
-        consumers.add(context.driver.consume(stream.name(), consumer, checker));
-        checkers.add(checker);
+    private SessionStream addStream(String name, PublishTarget target) {
+        SessionStream stream = new SessionStream(name, new LoadStream(target));
+        streams.add(stream);
+        return stream;
     }
 
     /** Returns the run's id, which its events carry. */
     public String run() {
-        return run;
+        return publisher.run;
     }
 
     /** Returns the time series of the run. */
@@ -124,40 +127,54 @@ public final class LoadSession implements AutoCloseable {
      */
     public PhaseLoad send(PhaseSpec phase, long eventsPerSecond) {
         ClockAnchor anchor = ClockAnchor.now(context.clock);
-        long start = Math.max(anchor.nanos(), nextStartNanos);
         LoadPhase time = LoadPhase.ofNanos(
                 !phase.measured(),
                 anchor,
-                start,
+                Math.max(anchor.nanos(), nextStartNanos),
                 Duration.ofSeconds(phase.seconds()).toNanos());
-        if (phase.measured()) {
-            series.start(start);
-        }
+        Progress progress = context.progress.start(phase.name(), eventsPerSecond * phase.seconds());
         PhaseLoad load = new PhaseLoad(phase, eventsPerSecond, time, series);
-        if (phase.measured()) {
-            streams.forEach(stream -> stream.startPhase(load));
-        }
         LoadGenerator generator = createGenerator(phase, eventsPerSecond);
-        long total = eventsPerSecond * phase.seconds();
-        Progress progress = new SeriesProgress(context.progress.start(phase.name(), total), series, context.clock);
-        try (LoadWatchdog watchdog = LoadWatchdog.start(load.meter(), progress, context.clock, context.stop)) {
-            load.recordSent(generator.send(time, load), context.clock.nanos());
-            watchdog.check();
-        }
-        nextStartNanos = context.stop.isRaised() ? context.clock.nanos() : time.endNanos();
-        series.addPhase(phase.name(), start, load.endedNanos());
+        monitor(load, time, progress, () -> load.recordSent(generator.send(time, load), context.clock.nanos()));
         sentPhases.add(new SentPhase(load, generator));
         return load;
+    }
+
+    /**
+     * Runs a phase with given start and end and returns when all its calls are answered.
+     *
+     * @param eventsPerSecond the rate of an open loop; 0 for a phase with callers
+     * @param progress displays its progress
+     */
+    public PhaseLoad sendAndAwait(PhaseSpec phase, long eventsPerSecond, LoadPhase time, Progress progress) {
+        PhaseLoad load = new PhaseLoad(phase, eventsPerSecond, time, series);
+        LoadGenerator generator = createGenerator(phase, eventsPerSecond);
+        monitor(load, time, progress, () -> load.recordSent(generator.run(time, load), context.clock.nanos()));
+        return load;
+    }
+
+    private void monitor(PhaseLoad load, LoadPhase time, Progress progress, Runnable calls) {
+        if (load.spec().measured()) {
+            series.start(load.startNanos());
+            streams.forEach(stream -> stream.startPhase(load));
+        }
+        try (LoadWatchdog watchdog = LoadWatchdog.start(load.meter(), progress, series, context.clock, context.stop)) {
+            calls.run();
+            watchdog.check();
+        }
+        boolean hasEnd = time.endNanos() < Long.MAX_VALUE && !context.stop.isRaised();
+        nextStartNanos = hasEnd ? time.endNanos() : context.clock.nanos();
+        series.addPhase(load.spec().name(), load.startNanos(), load.endedNanos());
     }
 
     private LoadGenerator createGenerator(PhaseSpec phase, long eventsPerSecond) {
         int bytes = context.spec.events().bytes();
         int keys = context.spec.events().keys();
         EventSource source = new EventSource(
-                run,
-                0,
+                publisher.run,
+                publisher.runner,
                 bytes == 0 ? OptionalInt.empty() : OptionalInt.of(bytes),
-                keys == 0 ? List.of() : KeyShare.keysOf(0, keys));
+                keys == 0 ? List.of() : KeyShare.keysOf(publisher.runner, keys));
         LoadContext loadContext = new LoadContext(
                 source,
                 streams.stream().map(SessionStream::load).toList(),
@@ -179,60 +196,36 @@ public final class LoadSession implements AutoCloseable {
     }
 
     /**
-     * Waits until every call is answered and the consumers have received every acknowledged event. After a stop signal
-     * the wait is short. Without it, events in transit would count as lost.
+     * Waits until every call is answered and every acknowledged event is consumed. After a stop signal the wait is
+     * short. Without it, events in transit would count as lost.
+     *
+     * @return whether all were consumed in time
      */
-    public void drain() {
+    public boolean drain() {
         awaitAnswers();
         int timeoutSeconds = context.spec.streams().consumeTimeoutSeconds();
-        boolean consumed = awaitConsumption(Duration.ofSeconds(timeoutSeconds), context.stop);
-        if (context.stop.isRaised()) {
-            awaitConsumption(STOPPED_TIMEOUT, new StopSignal());
-        } else if (!consumed) {
+        boolean consumed = consumption.await(Duration.ofSeconds(timeoutSeconds), context.stop)
+                || (context.stop.isRaised() && consumption.await(STOPPED_TIMEOUT, new StopSignal()));
+        if (!consumed && !context.stop.isRaised()) {
             context.problems.add("Not everything was consumed within " + timeoutSeconds + " s");
         }
         // The next phase may start now.
         nextStartNanos = context.clock.nanos();
+        return consumed;
     }
 
-    private boolean awaitConsumption(Duration timeout, StopSignal stop) {
-        long started = context.clock.nanos();
-        while (!stop.isRaised()) {
-            if (allReceived()) {
-                return true;
-            }
-            if (context.clock.nanos() - started > timeout.toNanos()) {
-                return false;
-            }
-            context.clock.parkNanos(POLL_NANOS);
-        }
-        return false;
-    }
-
-    private boolean allReceived() {
-        return checkers.stream().allMatch(DeliveryChecker::isUpToDate);
-    }
-
-    /** Returns the counts of each consumer. */
+    /** Returns the counts of each consumer in this process. */
     public List<ConsumerCounts> consumerCounts() {
-        return checkers.stream().map(DeliveryChecker::counts).toList();
+        return consumption.consumerCounts();
     }
 
-    /** Returns the counts of each replayer. */
+    /** Returns the counts of each replayer in this process. */
     public List<ReplayerCounts> replayerCounts() {
-        return replayers.stream().map(Replayer::counts).toList();
+        return consumption.replayerCounts();
     }
 
     @Override
     public void close() {
-        replayers.forEach(Replayer::close);
-        for (AutoCloseable consumer : consumers) {
-            try {
-                consumer.close();
-            } catch (Exception e) {
-                context.problems.add("Closing a consumer failed: " + e);
-            }
-        }
-        consumers.clear();
+        consumption.close();
     }
 }

@@ -119,7 +119,7 @@ public record Conditions(
     }
 
     /** Returns the lines of the report. */
-    List<String> lines() {
+    public List<String> lines() {
         List<String> lines = new ArrayList<>();
         Double busy = machineBusyShare;
         if (machineSaturated && busy != null) {

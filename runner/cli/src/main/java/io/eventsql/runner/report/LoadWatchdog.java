@@ -3,6 +3,7 @@ package io.eventsql.runner.report;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.series.RunSeries;
 import java.time.Duration;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -17,37 +18,42 @@ public final class LoadWatchdog implements AutoCloseable {
 
     private final PublishMeter meter;
     private final Progress progress;
+    private final RunSeries series;
     private final LoadClock clock;
     private final StopSignal stop;
-    private final ScheduledExecutorService timer;
+    private final ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor(
+            Thread.ofPlatform().daemon().name("load-watch").factory());
     private long lastPublished;
     private long lastProgressNanos;
 
-    private LoadWatchdog(
-            PublishMeter meter, Progress progress, LoadClock clock, StopSignal stop, ScheduledExecutorService timer) {
+    private LoadWatchdog(PublishMeter meter, Progress progress, RunSeries series, LoadClock clock, StopSignal stop) {
         this.meter = meter;
         this.progress = progress;
+        this.series = series;
         this.clock = clock;
         this.stop = stop;
-        this.timer = timer;
         this.lastProgressNanos = clock.nanos();
     }
 
-    /** Starts monitoring. */
+    /**
+     * Starts monitoring.
+     *
+     * @param series records the load; its elapsed seconds are closed
+     */
     @SuppressWarnings("FutureReturnValueIgnored") // Cancelled with the timer.
-    public static LoadWatchdog start(PublishMeter meter, Progress progress, LoadClock clock, StopSignal stop) {
-        ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor(
-                Thread.ofPlatform().daemon().name("load-watch").factory());
-        LoadWatchdog watchdog = new LoadWatchdog(meter, progress, clock, stop, timer);
-        timer.scheduleAtFixedRate(watchdog::check, 1, 1, TimeUnit.SECONDS);
+    public static LoadWatchdog start(
+            PublishMeter meter, Progress progress, RunSeries series, LoadClock clock, StopSignal stop) {
+        LoadWatchdog watchdog = new LoadWatchdog(meter, progress, series, clock, stop);
+        watchdog.timer.scheduleAtFixedRate(watchdog::check, 1, 1, TimeUnit.SECONDS);
         return watchdog;
     }
 
-    /** Displays the progress and checks for acknowledgements. */
+    /** Displays the progress, closes elapsed seconds of the series and checks for acknowledgements. */
     public synchronized void check() {
         long published = meter.publishedEvents();
         progress.show(published, meter.failedEvents());
         long now = clock.nanos();
+        series.closeElapsedSeconds(now);
         if (published > lastPublished) {
             lastPublished = published;
             lastProgressNanos = now;

@@ -1,6 +1,7 @@
 package io.eventsql.runner.result;
 
 import io.eventsql.runner.database.DatabaseInfo;
+import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.ReplayerCounts;
@@ -19,6 +20,9 @@ import tools.jackson.databind.JsonNode;
 
 /** Renders the result of a run as text. */
 public final class RunText {
+    static final String LATENCY_HEADING = String.format(
+            Locale.ROOT, "%-34s%10s%10s%10s%10s%10s", "Latency in ms", "p50", "p90", "p99", "p99.9", "max");
+
     private static final double PERCENT = 100;
 
     private RunText() {}
@@ -79,7 +83,7 @@ public final class RunText {
             RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverInfo driver) {
         List<String> lines = new ArrayList<>();
         lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
-                + verdict(verdict));
+                + verdict(verdict.passed(), verdict.interrupted()));
         verdict.problems().forEach(problem -> lines.add("  " + problem));
         lines.add(identity.description());
         lines.add("");
@@ -88,11 +92,18 @@ public final class RunText {
         return lines;
     }
 
-    private static String verdict(RunResult.Verdict verdict) {
-        if (verdict.interrupted()) {
+    static String verdict(boolean passed, boolean interrupted) {
+        if (interrupted) {
             return "INTERRUPTED";
         }
-        return verdict.passed() ? "passed" : "FAILED";
+        return passed ? "passed" : "FAILED";
+    }
+
+    /** Returns a line for each class of failure. */
+    static List<String> errors(List<ErrorCount> errors) {
+        return errors.stream()
+                .map(error -> "  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage())
+                .toList();
     }
 
     private static String configuration(RunSpec spec) {
@@ -121,32 +132,21 @@ public final class RunText {
                 phase.publishMbPerSecond(),
                 phase.eventsFailed(),
                 phase.eventsMissed()));
-        phase.errors()
-                .forEach(error ->
-                        lines.add("  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage()));
+        lines.addAll(errors(phase.errors()));
         if (phase.endToEndLatencyMs() != null) {
             lines.add(String.format(
                     Locale.ROOT, "Consumed %.1f per second by all consumers together", phase.consumeRate()));
         }
-        lines.add(String.format(
-                Locale.ROOT,
-                "%-34s%10s%10s%10s%10s%10s%10s",
-                "Latency in ms",
-                "p50",
-                "p90",
-                "p99",
-                "p99.9",
-                "max",
-                "mean"));
-        lines.add(row("intended send to acknowledgement", phase.publishLatencyMs()));
-        lines.add(row("call to acknowledgement", phase.serviceLatencyMs()));
+        lines.add(LATENCY_HEADING + String.format(Locale.ROOT, "%10s", "mean"));
+        lines.add(rowWithMean("intended send to acknowledgement", phase.publishLatencyMs()));
+        lines.add(rowWithMean("call to acknowledgement", phase.serviceLatencyMs()));
         Percentiles delay = phase.scheduleDelayMs();
         if (delay != null) {
-            lines.add(row("intended send to call", delay));
+            lines.add(rowWithMean("intended send to call", delay));
         }
         Percentiles endToEnd = phase.endToEndLatencyMs();
         if (endToEnd != null) {
-            lines.add(row("intended send to consumer", endToEnd));
+            lines.add(rowWithMean("intended send to consumer", endToEnd));
         }
         return lines;
     }
@@ -252,20 +252,24 @@ public final class RunText {
         return result.consumers().stream().mapToLong(field).sum();
     }
 
-    private static String count(long number, String what) {
+    static String count(long number, String what) {
         return number + " " + what + (number == 1 ? "" : "s");
     }
 
-    private static String row(String what, Percentiles ms) {
+    /** Returns the percentiles of a latency, below {@link #LATENCY_HEADING}. */
+    static String row(String what, Percentiles ms) {
         return String.format(
                 Locale.ROOT,
-                "%-34s%10.3f%10.3f%10.3f%10.3f%10.3f%10.3f",
+                "%-34s%10.3f%10.3f%10.3f%10.3f%10.3f",
                 what,
                 ms.p50(),
                 ms.p90(),
                 ms.p99(),
                 ms.p999(),
-                ms.max(),
-                ms.mean());
+                ms.max());
+    }
+
+    private static String rowWithMean(String what, Percentiles ms) {
+        return row(what, ms) + String.format(Locale.ROOT, "%10.3f", ms.mean());
     }
 }

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Samples CPU and memory of a process and its descendants. Memory is read every {@value #MEMORY_SECONDS} seconds, and
- * repeated in between: reading it each second would take a noticeable part of a small machine.
+ * repeated in between.
  */
 final class ProcessProbe implements Probe {
     static final int MEMORY_SECONDS = 10;

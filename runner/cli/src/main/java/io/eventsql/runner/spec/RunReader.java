@@ -237,11 +237,11 @@ final class RunReader {
     private void checkCalls(RunSpec run) {
         for (int i = 0; i < run.phases().size(); i++) {
             PhaseSpec phase = run.phases().get(i);
+            boolean canHold = kind == WorkloadKind.PHASES
+                    && run.environment().isPostgres()
+                    && run.environment().databases() == 1;
             fields.require(
-                    !phase.holdsSnapshot()
-                            || kind == WorkloadKind.PHASES
-                                    && run.environment().isPostgres()
-                                    && run.environment().databases() == 1,
+                    !phase.holdsSnapshot() || canHold,
                     "phases." + i + ".held_snapshot",
                     "requires kind phases and one PostgreSQL database");
             long callBytes = (long) run.events().bytes() * phase.eventsPerCall();
@@ -256,6 +256,15 @@ final class RunReader {
                     "must be 0 or at least the callers of the phase " + phase.name() + " (" + callers
                             + "), because a key belongs to one caller, but is "
                             + run.events().keys());
+        }
+        BlastSpec blast = run.blast();
+        if (blast != null) {
+            int bytes = run.events().bytes();
+            fields.require(bytes > 0, "events.bytes", "must be the size of a message of the blast, but is 0");
+            fields.require(
+                    blast.capBytes() >= bytes,
+                    "blast.cap_bytes",
+                    "must be at least events.bytes (" + bytes + "), but is " + blast.capBytes());
         }
         SearchSpec search = run.search();
         fields.require(

@@ -1,9 +1,10 @@
 package io.eventsql.runner.trials;
 
+import io.eventsql.runner.load.LoadListener;
 import org.jspecify.annotations.Nullable;
 
 /** Statistics of the events of a trial. Thread-safe. */
-final class TrialStats {
+final class TrialStats implements LoadListener {
 
     /**
      * The totals of a trial.
@@ -31,7 +32,11 @@ final class TrialStats {
     private double squares;
     private @Nullable Throwable firstFailure;
 
-    synchronized void recordStored(long calledNanos, long answeredNanos, int events) {
+    @Override
+    public void called(long intendedNanos, long calledNanos) {}
+
+    @Override
+    public synchronized void acknowledged(long intendedNanos, long calledNanos, long answeredNanos, int events) {
         lastNanos = answeredNanos;
         double latency = answeredNanos - calledNanos;
         double difference = latency - mean;
@@ -40,7 +45,8 @@ final class TrialStats {
         squares += difference * (latency - mean) * events;
     }
 
-    synchronized void recordFailed(long answeredNanos, long events, Throwable failure) {
+    @Override
+    public synchronized void failed(long intendedNanos, long answeredNanos, int events, Throwable failure) {
         lastNanos = answeredNanos;
         failed += events;
         if (firstFailure == null) {
@@ -48,7 +54,8 @@ final class TrialStats {
         }
     }
 
-    synchronized long answeredEvents() {
+    @Override
+    public synchronized long answeredEvents() {
         return stored + failed;
     }
 

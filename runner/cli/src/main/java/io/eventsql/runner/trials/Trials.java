@@ -4,6 +4,9 @@ import io.eventsql.Event;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.spec.BlastSpec;
+import io.eventsql.runner.spec.EnvironmentSpec;
+import io.eventsql.runner.spec.SweepSpec;
 import io.eventsql.runner.workload.EventSource;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -47,14 +50,14 @@ public final class Trials {
      * Sends all messages of a trial without waiting, one per call, and waits for the last answer. Trials with failed
      * messages are valid and record their number.
      *
+     * @param eventBytes the exact size of a message
      * @throws Exception if the driver cannot create or clear a stream
      */
-    public CompletedTrials<BlastTrial> blast(BlastSettings settings) throws Exception {
+    public CompletedTrials<BlastTrial> blast(BlastSpec settings, int eventBytes) throws Exception {
         TrialStream stream = new TrialStream(context.driver, "blast_" + context.run, context.partitions);
-        int messages = settings.messagesOfTrial();
-        List<Event> prepared = TrialEvents.prepare(
-                source(OptionalInt.of(settings.eventBytes())),
-                Math.clamp(PREPARED_BYTES_MAX / settings.eventBytes(), 1, messages));
+        int messages = (int) Math.min(settings.messages(), settings.capBytes() / eventBytes);
+        List<Event> prepared =
+                TrialEvents.prepare(source(eventBytes), Math.clamp(PREPARED_BYTES_MAX / eventBytes, 1, messages));
         List<BlastTrial> trials = new ArrayList<>();
         List<String> problems = new ArrayList<>();
         for (int trial = 0; trial <= settings.repeats() && !context.stop.isRaised(); trial++) {
@@ -62,7 +65,7 @@ public final class Trials {
             if (trial == 0 || !outcome.complete()) {
                 continue;
             }
-            BlastTrial measured = BlastTrial.of(trial, outcome, settings.eventBytes());
+            BlastTrial measured = BlastTrial.of(trial, outcome, eventBytes);
             trials.add(measured);
             addFailures(problems, "trial " + trial, outcome);
             context.progress.accept("Blast %d of %d: %,.0f events/s, %,.1f MB/s"
@@ -79,21 +82,33 @@ public final class Trials {
      * Sends the events of each trial in calls of the buffer size. Trials with a failed event are invalid and reported
      * as problems.
      *
+     * @param eventBytes the exact size of a value; 0 for the {@code account_created} event
+     * @param environment the measured databases, for the results only
      * @throws Exception if the driver cannot create or clear a stream
      */
-    public CompletedTrials<SweepTrial> sweep(SweepSettings settings) throws Exception {
+    public CompletedTrials<SweepTrial> sweep(SweepSpec settings, int eventBytes, EnvironmentSpec environment)
+            throws Exception {
         TrialStream stream = new TrialStream(context.driver, "sweep_" + context.run, context.partitions);
         List<SweepTrial> trials = new ArrayList<>();
         List<String> problems = new ArrayList<>();
         int most = settings.eventCounts().stream().max(Integer::compare).orElseThrow();
-        sweepOnce(settings, stream, Math.min(most, WARMUP_EVENTS_MAX));
+        sweepOnce(settings, eventBytes, stream, Math.min(most, WARMUP_EVENTS_MAX));
         for (int events : settings.eventCounts()) {
             for (int trial = 1; trial <= settings.trials() && !context.stop.isRaised(); trial++) {
                 Instant begun = Instant.EPOCH.plus(context.clock.epochMicros(), ChronoUnit.MICROS);
-                TrialOutcome outcome = sweepOnce(settings, stream, events);
+                TrialOutcome outcome = sweepOnce(settings, eventBytes, stream, events);
                 addFailures(problems, events + " events, trial " + trial, outcome);
                 if (outcome.isValid()) {
-                    SweepTrial measured = trial(settings, events, trial, outcome, begun);
+                    SweepTrial measured = new SweepTrial(
+                            environment.standbys(),
+                            environment.databases(),
+                            eventBytes == 0 ? "account_created" : "bytes-" + eventBytes,
+                            settings.waiting() ? "waiting" : "non-waiting",
+                            settings.bufferBytes(),
+                            events,
+                            trial,
+                            outcome.durationNanos() / 1e6,
+                            begun.toString());
                     trials.add(measured);
                     context.progress.accept("Sweep, %,d events, trial %d of %d: %,.1f ms"
                             .formatted(events, trial, settings.trials(), measured.durationMs()));
@@ -103,26 +118,12 @@ public final class Trials {
         return new CompletedTrials<>(trials, problems, context.stop.isRaised());
     }
 
-    private TrialOutcome sweepOnce(SweepSettings settings, TrialStream stream, int events) throws Exception {
-        SweepSettings.Buffer buffer = settings.buffer();
+    private TrialOutcome sweepOnce(SweepSpec settings, int eventBytes, TrialStream stream, int events)
+            throws Exception {
         return load.run(
                 stream.reset(),
-                TrialEvents.bufferedCalls(source(settings.eventBytes()), events, buffer.bytes()),
-                buffer.waiting());
-    }
-
-    private static SweepTrial trial(
-            SweepSettings settings, int events, int trial, TrialOutcome outcome, Instant begun) {
-        return new SweepTrial(
-                settings.cluster().type(),
-                settings.cluster().nodes(),
-                settings.eventType(),
-                settings.buffer().type(),
-                settings.buffer().bytes(),
-                events,
-                trial,
-                outcome.durationNanos() / 1e6,
-                begun.toString());
+                TrialEvents.bufferedCalls(source(eventBytes), events, settings.bufferBytes()),
+                settings.waiting());
     }
 
     private static void addFailures(List<String> problems, String what, TrialOutcome outcome) {
@@ -132,7 +133,8 @@ public final class Trials {
         }
     }
 
-    private EventSource source(OptionalInt eventBytes) {
-        return new EventSource(context.run, 0, eventBytes, List.of());
+    private EventSource source(int eventBytes) {
+        return new EventSource(
+                context.run, 0, eventBytes == 0 ? OptionalInt.empty() : OptionalInt.of(eventBytes), List.of());
     }
 }

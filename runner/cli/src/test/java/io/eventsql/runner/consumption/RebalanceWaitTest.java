@@ -92,7 +92,7 @@ class RebalanceWaitTest {
     }
 
     private boolean await(int members, Supplier<List<PartitionState>> state) throws IOException {
-        return new RebalanceWait(state, members, clock, Duration.ofSeconds(10), stop, lines::add).await();
+        return new RebalanceWait(state, members, clock, lines::add).await(Duration.ofSeconds(10), stop);
     }
 
     /** @param members the holder of each partition; {@code null} if unassigned */

@@ -35,7 +35,7 @@ class InterleavedRoundsTest {
 
     @Test
     void measure_stopped_endsWithoutRates() {
-        Variant stopping = Variant.of("stopping", time -> {
+        Variant stopping = new Variant("stopping", time -> {
             stop.raise(StopSignal.Reason.INTERRUPTED);
             return new MeasuredInterval(1, 1, 1);
         });
@@ -58,7 +58,7 @@ class InterleavedRoundsTest {
 
     private Variant variant(String name, long firstEventsPerSecond) {
         AtomicLong events = new AtomicLong(firstEventsPerSecond);
-        return Variant.of(name, time -> {
+        return new Variant(name, time -> {
             ran.add(name);
             long now = events.getAndIncrement();
             return new MeasuredInterval(now, now, time.toNanos());

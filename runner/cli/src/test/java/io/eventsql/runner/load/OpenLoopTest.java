@@ -189,7 +189,7 @@ class OpenLoopTest {
         assertThat(measured.errors())
                 .extracting(error -> error.errorClass() + " " + error.events())
                 .containsExactly(UnansweredException.class.getName() + " 5");
-        assertThat(clock.nanos() - ManualClock.START_NANOS).isGreaterThan(AsyncCall.ANSWER_TIMEOUT_NANOS);
+        assertThat(clock.nanos() - ManualClock.START_NANOS).isGreaterThan(UnansweredCalls.TIMEOUT_NANOS);
     }
 
     @Test

@@ -242,7 +242,7 @@ class PhasesRunTest {
                 Map.of());
         PrintStream nowhere = new PrintStream(OutputStream.nullOutputStream());
         session = LoadSession.open(
-                new LoadSession.Context(spec, driver, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
+                driver, new LoadSession.Context(spec, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
         List<PhaseLoad> played = new PhasesRun(session, stop, problems, phase -> {}).run(phases);
         session.close();
         return played;

@@ -19,22 +19,29 @@ class ProcessTreeTest {
 
     @Test
     void cpuSeconds_areOfTheProcessAndItsDescendants() throws IOException {
-        process(10, "postgres", 1, 200, 100, "Pss: 1000 kB");
-        process(11, "postgres: a (b) c", 10, 50, 50, "Pss: 500 kB");
-        process(12, "grandchild", 11, 0, 0, "Pss: 0 kB");
-        process(20, "other", 1, 9_999, 9_999, "Pss: 9 kB");
+        process(10, "postgres", 1, 200, 100);
+        process(11, "postgres: a (b) c", 10, 50, 50);
+        process(12, "grandchild", 11, 0, 0);
+        process(20, "other", 1, 9_999, 9_999);
 
-        ProcessTree tree = new ProcessTree(proc);
+        assertThat(new ProcessTree(proc).cpuSeconds(10, 0)).isEqualTo(Map.of(10L, 3.0, 11L, 1.0, 12L, 0.0));
+    }
 
-        assertThat(tree.cpuSeconds(10, 0)).isEqualTo(Map.of(10L, 3.0, 11L, 1.0, 12L, 0.0));
-        assertThat(tree.residentMb(List.of(10L, 11L, 12L))).isEqualTo(1_500 * 1_024 / 1e6);
+    @Test
+    void residentMb_ofATree_countsSharedMemoryOnce() throws IOException {
+        process(10, "postgres", 1, 0, 0);
+        process(11, "postgres: a (b) c", 10, 0, 0);
+        memory(10, 100, 20, 5_000);
+        memory(11, 300, 10, 7_000);
+
+        assertThat(new ProcessTree(proc).residentMb(List.of(10L, 11L, 12L))).isEqualTo(7_420 * 1_024 / 1e6);
     }
 
     @Test
     void totalCpuSeconds_includeEndedChildren() throws IOException {
-        process(10, "postgres", 1, 200, 100, "Pss: 0 kB");
-        process(11, "postgres: a (b) c", 10, 50, 50, "Pss: 0 kB");
-        process(20, "other", 1, 9_999, 9_999, "Pss: 0 kB");
+        process(10, "postgres", 1, 200, 100);
+        process(11, "postgres: a (b) c", 10, 50, 50);
+        process(20, "other", 1, 9_999, 9_999);
         Files.writeString(proc.resolve("10/stat"), "10 (postgres) S 1 1 1 0 -1 4194560 1 2 3 4 200 100 30 20 20 0\n");
         ProcessTree tree = new ProcessTree(proc);
 
@@ -44,27 +51,17 @@ class ProcessTreeTest {
     }
 
     @Test
-    void residentMb_unreadableFile_isSkipped() throws IOException {
-        process(10, "postgres", 1, 0, 0, "Pss: 7 kB");
-        Files.delete(proc.resolve("10/smaps_rollup"));
-
-        assertThat(new ProcessTree(proc).residentMb(List.of(10L)))
-                .as("resident instead of proportional")
-                .isEqualTo(3_000 * 1_024 / 1e6);
-    }
-
-    @Test
     void cpuSeconds_noSuchProcess_throws() {
         assertThatThrownBy(() -> new ProcessTree(proc).cpuSeconds(99, 0)).hasMessage("no such process: 99");
     }
 
     @Test
     void cpuSeconds_ofSeveralProcessesInOneSecond_listProcessesOnce() throws IOException {
-        process(10, "postgres", 1, 100, 0, "Pss: 1 kB");
-        process(20, "app", 1, 100, 0, "Pss: 1 kB");
+        process(10, "postgres", 1, 100, 0);
+        process(20, "app", 1, 100, 0);
         ProcessTree tree = new ProcessTree(proc);
         tree.cpuSeconds(10, 5 * SECOND);
-        process(21, "child", 20, 300, 0, "Pss: 1 kB");
+        process(21, "child", 20, 300, 0);
 
         assertThat(tree.cpuSeconds(20, 5 * SECOND + SECOND / 10))
                 .as("same second")
@@ -74,16 +71,16 @@ class ProcessTreeTest {
 
     @Test
     void cpuSeconds_listing_readsOnlyNewProcessesAndDropsEndedOnes() throws IOException {
-        process(10, "postgres", 1, 100, 0, "Pss: 1 kB");
-        process(11, "backend", 10, 100, 0, "Pss: 1 kB");
-        process(20, "other", 1, 100, 0, "Pss: 1 kB");
+        process(10, "postgres", 1, 100, 0);
+        process(11, "backend", 10, 100, 0);
+        process(20, "other", 1, 100, 0);
         ProcessTree tree = new ProcessTree(proc);
         tree.cpuSeconds(10, 0);
         Files.writeString(proc.resolve("20/stat"), "a listing that reads it fails");
-        for (String file : List.of("stat", "status", "smaps_rollup", "")) {
+        for (String file : List.of("stat", "")) {
             Files.delete(proc.resolve("11").resolve(file));
         }
-        process(12, "backend", 10, 200, 0, "Pss: 1 kB");
+        process(12, "backend", 10, 200, 0);
 
         assertThat(tree.cpuSeconds(10, 0)).as("same second").isEqualTo(Map.of(10L, 1.0));
         assertThat(tree.cpuSeconds(10, SECOND)).as("next second").isEqualTo(Map.of(10L, 1.0, 12L, 2.0));
@@ -91,7 +88,7 @@ class ProcessTreeTest {
 
     @Test
     void cpuNanos_areOfTheProcessWithTheName() throws IOException {
-        process(10, "postgres", 1, 200, 100, "Pss: 1 kB");
+        process(10, "postgres", 1, 200, 100);
         ProcessTree tree = new ProcessTree(proc);
 
         assertThat(tree.cpuNanos(10, "postgres")).isEqualTo(3 * SECOND);
@@ -101,12 +98,13 @@ class ProcessTreeTest {
 
     @Test
     void processProbe_readsMemoryRarelyAndRepeatsIt() throws IOException {
-        process(10, "postgres", 1, 100, 0, "Pss: 1000 kB");
+        process(10, "postgres", 1, 100, 0);
         ProcessProbe probe = new ProcessProbe("database-0", 10, new ProcessTree(proc));
+        memory(10, 1_000, 0, 0);
         double first = 1_000 * 1_024 / 1e6;
 
         assertThat(probe.sample(0)).containsExactly(null, first);
-        Files.writeString(proc.resolve("10/smaps_rollup"), "Pss: 2000 kB\n");
+        memory(10, 2_000, 0, 0);
         ticks(10, "postgres", 1, 150, 0);
         assertThat(probe.sample(SECOND)).as("a second later").containsExactly(0.5, first);
         assertThat(probe.sample(ProcessProbe.MEMORY_SECONDS * SECOND))
@@ -124,11 +122,16 @@ class ProcessTreeTest {
         }
     }
 
-    private void process(int id, String name, int parent, int user, int system, String pss) throws IOException {
-        Path folder = Files.createDirectory(proc.resolve(String.valueOf(id)));
+    private void process(int id, String name, int parent, int user, int system) throws IOException {
+        Files.createDirectory(proc.resolve(String.valueOf(id)));
         ticks(id, name, parent, user, system);
-        Files.writeString(folder.resolve("smaps_rollup"), "00400000-7ff [rollup]\nRss: 1 kB\n" + pss + "\n");
-        Files.writeString(folder.resolve("status"), "Name: x\nVmRSS:\t    3000 kB\n");
+    }
+
+    private void memory(int id, int anonKib, int fileKib, int sharedKib) throws IOException {
+        Files.writeString(
+                proc.resolve(id + "/status"),
+                "Name: x\nVmRSS:\t 9 kB\nRssAnon:\t    " + anonKib + " kB\nRssFile:\t " + fileKib + " kB\nRssShmem:\t "
+                        + sharedKib + " kB\n");
     }
 
     private void ticks(int id, String name, int parent, int user, int system) throws IOException {

@@ -77,8 +77,8 @@ class ResourceSamplerTest {
     @Test
     void samplerShare_includesOtherProcesses() throws InterruptedException {
         long origin = LoadClock.SYSTEM.nanos();
-        try (ResourceSampler sampler = ResourceSampler.start(
-                List.of(new ExpensiveProbe()), LoadClock.SYSTEM, () -> origin, problem -> {})) {
+        try (ResourceSampler sampler =
+                ResourceSampler.start(List.of(new ExpensiveProbe()), LoadClock.SYSTEM, () -> origin, problem -> {})) {
             Double share = null;
             // The first two samples of the share may both precede the first one of the probe.
             while (share == null || share < 100.0 / Runtime.getRuntime().availableProcessors()) {
@@ -114,7 +114,11 @@ class ResourceSamplerTest {
         ResourceSeries series = new ResourceSeries(
                 1,
                 List.of(0, 1),
-                Map.of("runner-0.sampler_share", Arrays.asList(null, 0.002), "runner-1.sampler_share", List.of(0.001, 0.003)));
+                Map.of(
+                        "runner-0.sampler_share",
+                        Arrays.asList(null, 0.002),
+                        "runner-1.sampler_share",
+                        List.of(0.001, 0.003)));
 
         assertThat(series.samplerShare()).isEqualTo(0.004);
         assertThat(ResourceSeries.samplerLine(0.004)).isEqualTo("Sampling took 0.40 % of the machine's processors");

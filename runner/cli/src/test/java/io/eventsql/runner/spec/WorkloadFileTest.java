@@ -88,13 +88,11 @@ class WorkloadFileTest {
 
     @Test
     void read_heldSnapshotAndScheduleFactor_changeThePhases() {
-        List<PhaseSpec> phases = read(SMALL + """
+        List<PhaseSpec> phases =
+                read(SMALL + """
                           - {name: warm-up, measured: false, rate: 1, seconds: 30}
                           - {name: held, held_snapshot: true, rate: 1, seconds: 1800}
-                        """, "schedule_factor=0.2")
-                .runs()
-                .getFirst()
-                .phases();
+                        """, "schedule_factor=0.2").runs().getFirst().phases();
 
         assertThat(phases).extracting(PhaseSpec::seconds).containsExactly(1, 30, 360);
         assertThat(phases).extracting(PhaseSpec::fullSeconds).containsExactly(5, null, 1_800);
@@ -210,6 +208,20 @@ class WorkloadFileTest {
         assertRejected(
                 "{description: D., kind: search, phases: [{name: a, callers: 4, seconds: 1}]}",
                 "phases of a search must end with a phase that has a rate");
+        assertRejected(
+                "{description: D., kind: blast}", "events.bytes must be the size of a message of the blast, but is 0");
+        assertRejected(
+                "{description: D., kind: blast, events: {bytes: 79}}",
+                "events.bytes must be 0 or between 80 and 4194304, but is 79");
+        assertRejected(
+                "{description: D., kind: blast, events: {bytes: 100}, blast: {cap_bytes: 99}}",
+                "blast.cap_bytes must be at least events.bytes (100), but is 99");
+        assertRejected(
+                "{description: D., kind: sweep, sweep: {event_counts: [0]}}",
+                "sweep.event_counts.0 must be an integer between 1 and 100000000, but is 0");
+        assertRejected(
+                "{description: D., kind: sweep, sweep: {buffer_bytes: 0}}",
+                "sweep.buffer_bytes must be an integer between 1 and");
         assertRejected(
                 SMALL.replace("phases\n", "search\n") + "search: {from_rate: 10, to_rate: 10}",
                 "search.to_rate must be above from_rate (10), but is 10");

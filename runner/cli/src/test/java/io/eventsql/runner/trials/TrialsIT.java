@@ -10,11 +10,13 @@ import io.eventsql.runner.drivers.EventSqlOutboxDriverProvider;
 import io.eventsql.runner.drivers.OutboxTableDriverProvider;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.spec.BlastSpec;
+import io.eventsql.runner.spec.EnvironmentSpec;
+import io.eventsql.runner.spec.SweepSpec;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalInt;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -41,7 +43,7 @@ class TrialsIT {
     void blast_eventSqlOutbox_keepsOnlyTheLastTrial() throws Exception {
         CompletedTrials<BlastTrial> blast;
         try (Driver driver = open(new EventSqlOutboxDriverProvider())) {
-            blast = trials(driver, "0b1a57ed").blast(new BlastSettings(300, 3, 1 << 30, 500));
+            blast = trials(driver, "0b1a57ed").blast(new BlastSpec(300, 3, 1 << 30), 500);
             // Published events are not relayed yet. Clearing waits for the relay.
             driver.clear("blast_0b1a57ed");
         }
@@ -57,12 +59,10 @@ class TrialsIT {
         CompletedTrials<SweepTrial> sweep;
         try (Driver driver = open(new OutboxTableDriverProvider())) {
             sweep = trials(driver, "5eed0001")
-                    .sweep(new SweepSettings(
-                            List.of(1, 500),
-                            2,
-                            new SweepSettings.Buffer(10_240, false),
-                            OptionalInt.empty(),
-                            new SweepSettings.Cluster("none", 1)));
+                    .sweep(
+                            new SweepSpec(List.of(1, 500), 2, 10_240, false),
+                            0,
+                            new EnvironmentSpec("postgres", 1, "none", Map.of()));
         }
 
         assertThat(sweep.problems()).isEmpty();

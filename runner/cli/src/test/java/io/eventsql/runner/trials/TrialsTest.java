@@ -1,7 +1,6 @@
 package io.eventsql.runner.trials;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
@@ -9,13 +8,16 @@ import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.spec.BlastSpec;
+import io.eventsql.runner.spec.EnvironmentSpec;
+import io.eventsql.runner.spec.SweepSpec;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.SyntheticService;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.OptionalInt;
+import java.util.Map;
 import java.util.function.LongUnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -24,6 +26,8 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(60)
 class TrialsTest {
     private static final long MS = 1_000_000;
+
+    private static final EnvironmentSpec ONE_DATABASE = new EnvironmentSpec("postgres", 1, "none", Map.of());
 
     private final ManualClock clock = new ManualClock();
     private final StopSignal stop = new StopSignal();
@@ -70,7 +74,7 @@ class TrialsTest {
         // Message i of a trial of four takes 10, 20, 30, 40 ms; all are sent at once.
         service = new SyntheticService(clock, call -> (call % 4 + 1) * 10 * MS);
 
-        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSettings(4, 2, 1 << 30, 1_000));
+        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSpec(4, 2, 1 << 30), 1_000);
 
         assertThat(blast.trials()).extracting(BlastTrial::trial).containsExactly(1, 2);
         BlastTrial trial = blast.trials().getFirst();
@@ -92,7 +96,7 @@ class TrialsTest {
     void blast_moreBytesThanTheCap_hasFewerMessages() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSettings(10_000, 1, 5_500, 1_000));
+        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSpec(10_000, 1, 5_500), 1_000);
 
         assertThat(blast.trials().getFirst().events()).isEqualTo(5);
     }
@@ -101,7 +105,7 @@ class TrialsTest {
     void blast_eachTrialStartsEmpty() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        trials().blast(new BlastSettings(1, 2, 1 << 30, 100));
+        trials().blast(new BlastSpec(1, 2, 1 << 30), 100);
 
         assertThat(done).containsExactly("create blast_ab12cd34 3", "clear blast_ab12cd34", "clear blast_ab12cd34");
     }
@@ -111,7 +115,7 @@ class TrialsTest {
         clears = false;
         service = new SyntheticService(clock, call -> MS);
 
-        trials().blast(new BlastSettings(1, 2, 1 << 30, 100));
+        trials().blast(new BlastSpec(1, 2, 1 << 30), 100);
 
         assertThat(done)
                 .containsExactly("create blast_ab12cd34 3", "create blast_ab12cd34_1 3", "create blast_ab12cd34_2 3");
@@ -121,7 +125,7 @@ class TrialsTest {
     void blast_unansweredCalls_areFailures() throws Exception {
         service = new SyntheticService(clock, call -> call == 3 ? Long.MAX_VALUE / 2 : MS);
 
-        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSettings(2, 1, 1 << 30, 100));
+        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSpec(2, 1, 1 << 30), 100);
 
         assertThat(blast.trials().getFirst().failures()).isEqualTo(1);
         assertThat(blast.trials().getFirst().events()).isEqualTo(1);
@@ -136,8 +140,7 @@ class TrialsTest {
     void sweep_waiting_callsSequentially() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        CompletedTrials<SweepTrial> sweep =
-                trials().sweep(settings(List.of(10), 2, new SweepSettings.Buffer(350, true)));
+        CompletedTrials<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(10), 2, 350, true), 100, ONE_DATABASE);
 
         // Three events of 100 bytes a call: 3 + 3 + 3 + 1.
         assertThat(sweep.trials()).hasSize(2);
@@ -158,7 +161,7 @@ class TrialsTest {
         service = new SyntheticService(clock, call -> 7 * MS);
 
         CompletedTrials<SweepTrial> sweep =
-                trials().sweep(settings(List.of(1, 10), 1, new SweepSettings.Buffer(350, false)));
+                trials().sweep(new SweepSpec(List.of(1, 10), 1, 350, false), 100, ONE_DATABASE);
 
         assertThat(sweep.trials()).extracting(SweepTrial::eventCount).containsExactly(1, 10);
         assertThat(sweep.trials()).extracting(SweepTrial::durationMs).containsExactly(7.0, 7.0);
@@ -169,7 +172,7 @@ class TrialsTest {
     void sweep_eventLargerThanTheBuffer_isSentAlone() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        trials().sweep(settings(List.of(3), 1, new SweepSettings.Buffer(1, true)));
+        trials().sweep(new SweepSpec(List.of(3), 1, 1, true), 100, ONE_DATABASE);
 
         assertThat(service.calls).hasSize(6).allMatch(call -> call.events().size() == 1);
     }
@@ -179,8 +182,7 @@ class TrialsTest {
         LongUnaryOperator second = call -> call == 2 ? Long.MAX_VALUE / 2 : MS;
         service = new SyntheticService(clock, second);
 
-        CompletedTrials<SweepTrial> sweep =
-                trials().sweep(settings(List.of(1), 2, new SweepSettings.Buffer(100, false)));
+        CompletedTrials<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(1), 2, 100, false), 100, ONE_DATABASE);
 
         assertThat(sweep.trials()).extracting(SweepTrial::trial).containsExactly(1);
         assertThat(sweep.problems()).singleElement().asString().contains("1 events, trial 2");
@@ -195,22 +197,11 @@ class TrialsTest {
             }
         });
 
-        CompletedTrials<SweepTrial> sweep =
-                trials().sweep(settings(List.of(5), 10, new SweepSettings.Buffer(100, true)));
+        CompletedTrials<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(5), 10, 100, true), 100, ONE_DATABASE);
 
         // Calls 0 to 4 are the warm-up, 5 to 9 and 10 to 14 are complete trials.
         assertThat(sweep.trials()).extracting(SweepTrial::trial).containsExactly(1, 2);
         assertThat(sweep.interrupted()).isTrue();
-    }
-
-    @Test
-    void settings_outOfRange_areNamed() {
-        assertThatThrownBy(() -> new BlastSettings(1, 1, 99, 100)).hasMessageContaining("blast.cap_bytes");
-        assertThatThrownBy(() -> new BlastSettings(1, 1, 1 << 20, 79))
-                .hasMessage("events.bytes must be between 80 and 4194304, but is 79");
-        assertThatThrownBy(() -> settings(List.of(0), 1, new SweepSettings.Buffer(1, true)))
-                .hasMessageContaining("sweep.event_counts");
-        assertThatThrownBy(() -> new SweepSettings.Buffer(0, true)).hasMessageContaining("sweep.buffer_bytes");
     }
 
     @Test
@@ -234,9 +225,5 @@ class TrialsTest {
 
     private Trials trials() {
         return new Trials(new Trials.TrialContext(driver, "ab12cd34", 3, clock, stop, line -> {}));
-    }
-
-    private static SweepSettings settings(List<Integer> counts, int trials, SweepSettings.Buffer buffer) {
-        return new SweepSettings(counts, trials, buffer, OptionalInt.of(100), new SweepSettings.Cluster("none", 1));
     }
 }

@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
@@ -71,6 +72,35 @@ public final class CallGroups implements AutoCloseable {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("Interrupted while the call was queued", e);
         }
+    }
+
+    /**
+     * Returns a target that makes asynchronous calls in groups.
+     *
+     * @param grouped whether calls that wait are grouped as well, instead of each being written on its own
+     */
+    public PublishTarget target(boolean grouped) {
+        return new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                if (grouped) {
+                    submit(events).join();
+                    return;
+                }
+                try {
+                    writer.write(events);
+                } catch (RuntimeException e) {
+                    throw e;
+                } catch (Exception e) {
+                    throw new IllegalStateException("Publishing failed: " + e.getMessage(), e);
+                }
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                return submit(events);
+            }
+        };
     }
 
     private int laneOf(List<Event> events) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.Event;
+import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -65,6 +66,34 @@ class CallGroupsTest {
                     .hasMessageContaining("refused");
         }
         assertThat(written).containsExactly(List.of(event(1)));
+    }
+
+    @Test
+    void target_notGrouped_writesACallThatWaitsOnTheThreadOfItsCaller() {
+        Thread caller = Thread.currentThread();
+        List<Thread> writers = new CopyOnWriteArrayList<>();
+        try (CallGroups groups = new CallGroups(1, 100, events -> writers.add(Thread.currentThread()))) {
+            groups.target(false).publish(List.of(event(0)));
+            groups.target(true).publish(List.of(event(1)));
+            groups.target(false)
+                    .publishAsync(List.of(event(2)))
+                    .toCompletableFuture()
+                    .join();
+        }
+
+        assertThat(writers).hasSize(3).startsWith(caller);
+        assertThat(writers.subList(1, 3)).doesNotContain(caller);
+    }
+
+    @Test
+    void target_writerFailsWithACheckedException_isWrapped() {
+        try (CallGroups groups = new CallGroups(1, 1, events -> {
+            throw new IOException("refused");
+        })) {
+            assertThatThrownBy(() -> groups.target(false).publish(List.of(event(0))))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessage("Publishing failed: refused");
+        }
     }
 
     private void write(List<Event> events) throws InterruptedException {

@@ -1,18 +1,17 @@
 package io.eventsql.runner.drivers.pgmq;
 
 import com.zaxxer.hikari.HikariDataSource;
-import io.eventsql.Event;
 import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.PollingConsumer;
 import io.eventsql.runner.driver.PublishTarget;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
@@ -22,7 +21,7 @@ final class PgmqDriver implements Driver {
     private final HikariDataSource database;
     private final PgmqStatements statements;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
-    private final Map<String, PgmqSubscription> subscriptions = new ConcurrentHashMap<>();
+    private final Map<String, PollingConsumer> subscriptions = new ConcurrentHashMap<>();
 
     private PgmqDriver(PgmqSettings settings) {
         this.settings = settings;
@@ -61,35 +60,17 @@ final class PgmqDriver implements Driver {
         CallGroups grouped =
                 new CallGroups(settings.lanes(), settings.groupEvents(), events -> statements.send(stream, events));
         groups.add(grouped);
-        return new PublishTarget() {
-            @Override
-            public void publish(List<Event> events) {
-                if (settings.groupEvents() > 1) {
-                    grouped.submit(events).join();
-                    return;
-                }
-                try {
-                    statements.send(stream, events);
-                } catch (SQLException e) {
-                    throw new IllegalStateException("Sending failed: " + e.getMessage(), e);
-                }
-            }
-
-            @Override
-            public CompletionStage<?> publishAsync(List<Event> events) {
-                return grouped.submit(events);
-            }
-        };
+        return grouped.target(settings.groupEvents() > 1);
     }
 
     /** @throws UnsupportedOperationException if the queue has a consumer, because two would share its events */
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
-        PgmqSubscription subscription = subscriptions.compute(stream, (queue, former) -> {
+        PollingConsumer subscription = subscriptions.compute(stream, (queue, former) -> {
             if (former != null) {
                 throw new UnsupportedOperationException("Consumers of a queue of pgmq share its events");
             }
-            return new PgmqSubscription(statements, settings, queue, listener::delivered, listener::failed);
+            return statements.consume(queue, settings, listener::delivered, listener::failed);
         });
         return () -> {
             subscriptions.remove(stream, subscription);
@@ -104,7 +85,7 @@ final class PgmqDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.values().forEach(PgmqSubscription::close);
+        subscriptions.values().forEach(PollingConsumer::close);
         groups.forEach(CallGroups::close);
         database.close();
     }

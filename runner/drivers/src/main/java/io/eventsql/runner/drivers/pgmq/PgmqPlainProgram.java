@@ -5,6 +5,7 @@ import io.eventsql.Event;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
+import io.eventsql.runner.driver.PollingConsumer;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
@@ -30,8 +31,8 @@ final class PgmqPlainProgram implements PlainProgram {
             statements.create(queue);
             Load grouped = new Load(load.callers(), load.async(), perStatement, load.eventBytes(), load.seconds());
             PlainLoop.Caller caller = () -> statements.send(queue, events);
-            PgmqSubscription consuming =
-                    new PgmqSubscription(statements, pgmq, queue, page -> arrived.addAndGet(page.size()), failure::set);
+            PollingConsumer consuming =
+                    statements.consume(queue, pgmq, page -> arrived.addAndGet(page.size()), failure::set);
             try {
                 return PlainLoop.run(grouped, Collections.nCopies(callers, caller), () -> {}, arrived::get);
             } finally {

@@ -6,7 +6,6 @@ import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.driver.DriverSettings;
-import java.util.List;
 
 /**
  * The settings of the driver.
@@ -36,14 +35,9 @@ record PgmqSettings(
 
     /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     static PgmqSettings of(DriverSettings settings) {
-        List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
-        if (addresses.size() > 1) {
-            throw new IllegalArgumentException(
-                    "Driver pgmq requires exactly one database, but " + addresses.size() + " are configured");
-        }
         Variables options = new Variables(settings.options()::get);
         return new PgmqSettings(
-                addresses.getFirst(),
+                DatabaseVariables.readOne(new Variables(settings.environment()::get)),
                 settings.requiredVariable("PGMQ_SQL"),
                 settings.requiredVariable("PGMQ_VERSION"),
                 options.number("lanes", DEFAULT_LANES, 1, CONNECTIONS_MAX / 2),

@@ -3,6 +3,7 @@ package io.eventsql.runner.drivers.pgmq;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.eventsql.Event;
+import io.eventsql.runner.driver.PollingConsumer;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,6 +15,7 @@ import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Consumer;
 import javax.sql.DataSource;
 
 /**
@@ -29,7 +31,7 @@ final class PgmqStatements {
     private final DataSource database;
 
     /** A page and how to delete it. */
-    record Page(List<Event> events, Long[] ids) {}
+    private record Page(List<Event> events, Long[] ids) {}
 
     PgmqStatements(DataSource database) {
         this.database = database;
@@ -110,8 +112,24 @@ final class PgmqStatements {
         }
     }
 
+    /** Starts the consumer of a queue, which deletes each page after its delivery. */
+    PollingConsumer consume(
+            String queue, PgmqSettings settings, Consumer<List<Event>> listener, Consumer<Throwable> failed) {
+        return PollingConsumer.start(
+                "pgmq-" + queue,
+                () -> {
+                    Page page = read(queue, settings.pageEvents(), settings.pollMs());
+                    if (!page.events.isEmpty()) {
+                        listener.accept(page.events);
+                        delete(queue, page.ids);
+                    }
+                    return 0;
+                },
+                failed);
+    }
+
     /** Returns the next events, in the order of their ids; none if there are none within a second. */
-    Page read(String queue, int eventsMax, int pollMs) throws SQLException {
+    private Page read(String queue, int eventsMax, int pollMs) throws SQLException {
         String sql = "SELECT msg_id, message #>> '{}', headers ->> 'key' FROM pgmq.read_with_poll(?, ?, ?, ?, ?)"
                 + " ORDER BY msg_id";
         try (Connection connection = database.getConnection();
@@ -133,7 +151,7 @@ final class PgmqStatements {
         }
     }
 
-    void delete(String queue, Long[] ids) throws SQLException {
+    private void delete(String queue, Long[] ids) throws SQLException {
         try (Connection connection = database.getConnection();
                 PreparedStatement statement =
                         connection.prepareStatement("SELECT count(*) FROM pgmq.delete(?, ?::bigint[])")) {

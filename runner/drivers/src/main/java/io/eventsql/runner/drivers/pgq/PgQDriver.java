@@ -10,10 +10,11 @@ import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.PollingConsumer;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.concurrent.CompletionStage;
+import java.util.OptionalLong;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** PgQ queues in one database. Stores keys and values as text, but not headers. Thread-safe. */
@@ -23,12 +24,14 @@ final class PgQDriver implements Driver {
     private static final int GROUP_EVENTS_MAX = 100_000;
     private static final int DEFAULT_TICK_MS = 100;
     private static final int TICK_MAX_MS = 60_000;
+    private static final int POLL_MIN_MS = 5;
+    private static final int POLLS_PER_TICK = 4;
 
     private final HikariDataSource database;
     private final PgQStatements statements;
     private final PgQTicker ticker;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
-    private final List<PgQSubscription> subscriptions = new CopyOnWriteArrayList<>();
+    private final List<PollingConsumer> subscriptions = new CopyOnWriteArrayList<>();
     private final Options options;
 
     /**
@@ -53,18 +56,14 @@ final class PgQDriver implements Driver {
      * @throws SQLException if the extension is not installed in the database
      */
     static PgQDriver open(DriverSettings settings) throws SQLException {
-        List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
-        if (addresses.size() > 1) {
-            throw new IllegalArgumentException(
-                    "Driver pgq requires exactly one database, but " + addresses.size() + " are configured");
-        }
+        DatabaseAddress address = DatabaseVariables.readOne(new Variables(settings.environment()::get));
         Variables given = new Variables(settings.options()::get);
         Options options = new Options(
                 given.number("tick_ms", DEFAULT_TICK_MS, 1, TICK_MAX_MS),
                 given.number("lanes", DEFAULT_LANES, 1, CONNECTIONS_MAX / 2),
                 given.number("group_events", 1, 1, GROUP_EVENTS_MAX),
                 given.number("bulk", 0, 0, 1) == 1);
-        PgQDriver driver = new PgQDriver(pool(addresses.getFirst()), options);
+        PgQDriver driver = new PgQDriver(pool(address), options);
         try {
             driver.statements.version();
             return driver;
@@ -105,37 +104,34 @@ final class PgQDriver implements Driver {
         CallGroups grouped =
                 new CallGroups(options.lanes, options.groupEvents, events -> statements.insert(stream, events));
         groups.add(grouped);
-        return new PublishTarget() {
-            @Override
-            public void publish(List<Event> events) {
-                if (options.groupEvents > 1) {
-                    grouped.submit(events).join();
-                    return;
-                }
-                try {
-                    statements.insert(stream, events);
-                } catch (SQLException e) {
-                    throw new IllegalStateException("The insert failed: " + e.getMessage(), e);
-                }
-            }
-
-            @Override
-            public CompletionStage<?> publishAsync(List<Event> events) {
-                return grouped.submit(events);
-            }
-        };
+        return grouped.target(options.groupEvents > 1);
     }
 
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws SQLException {
         statements.register(stream, consumer);
-        PgQSubscription subscription = new PgQSubscription(
-                statements, new PgQSubscription.QueueConsumer(stream, consumer, options.tickMs), listener);
+        long pauseMs = Math.max(POLL_MIN_MS, options.tickMs / POLLS_PER_TICK);
+        PollingConsumer subscription = PollingConsumer.start(
+                "pgq-" + stream, () -> deliverNextBatch(stream, consumer, listener) ? 0 : pauseMs, listener::failed);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);
             subscription.close();
         };
+    }
+
+    /** Returns whether there was a batch. Finishes it after its delivery. */
+    private boolean deliverNextBatch(String queue, String consumer, DeliveryListener listener) throws SQLException {
+        OptionalLong batch = statements.nextBatch(queue, consumer);
+        if (batch.isEmpty()) {
+            return false;
+        }
+        List<Event> events = statements.events(batch.getAsLong());
+        if (!events.isEmpty()) {
+            listener.delivered(events);
+        }
+        statements.finish(batch.getAsLong());
+        return true;
     }
 
     /**
@@ -150,7 +146,7 @@ final class PgQDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.forEach(PgQSubscription::close);
+        subscriptions.forEach(PollingConsumer::close);
         groups.forEach(CallGroups::close);
         ticker.close();
         database.close();

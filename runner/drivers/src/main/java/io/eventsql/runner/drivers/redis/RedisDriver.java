@@ -2,14 +2,13 @@ package io.eventsql.runner.drivers.redis;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import io.eventsql.Event;
 import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.PollingConsumer;
 import io.eventsql.runner.driver.PublishTarget;
 import java.util.List;
-import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import redis.clients.jedis.RedisClient;
 
@@ -20,7 +19,7 @@ final class RedisDriver implements Driver {
     private final RedisSettings settings;
     private final RedisClient client;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
-    private final List<RedisSubscription> subscriptions = new CopyOnWriteArrayList<>();
+    private final List<PollingConsumer> subscriptions = new CopyOnWriteArrayList<>();
 
     private RedisDriver(RedisSettings settings, RedisClient client) {
         this.settings = settings;
@@ -59,27 +58,16 @@ final class RedisDriver implements Driver {
         RedisAppend append = new RedisAppend(client, stream);
         CallGroups shared = new CallGroups(settings.lanes(), settings.pipelineEvents(), append::append);
         groups.add(shared);
-        return new PublishTarget() {
-            @Override
-            public void publish(List<Event> events) {
-                if (settings.sharedConnections() == 0) {
-                    append.append(events);
-                } else {
-                    shared.submit(events).join();
-                }
-            }
-
-            @Override
-            public CompletionStage<?> publishAsync(List<Event> events) {
-                return shared.submit(events);
-            }
-        };
+        return shared.target(settings.sharedConnections() > 0);
     }
 
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
         RedisReader reader = new RedisReader(client, stream, consumer, settings.pageEvents());
-        RedisSubscription subscription = new RedisSubscription(reader, stream + "-" + consumer, listener);
+        PollingConsumer subscription = reader.start(
+                stream + "-" + consumer,
+                page -> listener.delivered(page, RedisReader::key, RedisReader::value),
+                listener::failed);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);
@@ -94,7 +82,7 @@ final class RedisDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.forEach(RedisSubscription::close);
+        subscriptions.forEach(PollingConsumer::close);
         groups.forEach(CallGroups::close);
         client.close();
     }

@@ -6,6 +6,7 @@ import io.eventsql.Event;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
+import io.eventsql.runner.driver.PollingConsumer;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
@@ -25,15 +26,15 @@ final class RedisPlainProgram implements PlainProgram {
         try (RedisClient client = redis.newClient()) {
             RedisReader reader = new RedisReader(client, stream, "plain", redis.pageEvents());
             RedisAppend append = new RedisAppend(client, stream);
-            Thread consuming = Thread.ofPlatform().start(() -> reader.read(page -> arrived.addAndGet(page.size())));
+            PollingConsumer consuming =
+                    reader.start("plain", page -> arrived.addAndGet(page.size()), Throwable::printStackTrace);
             PlainLoop.Caller caller = () -> append.append(events);
             List<PlainLoop.Caller> callers = Collections.nCopies(load.async() ? redis.lanes() : load.callers(), caller);
             Load pipelined = new Load(load.callers(), load.async(), perPipeline, load.eventBytes(), load.seconds());
             try {
                 return PlainLoop.run(pipelined, callers, () -> {}, arrived::get);
             } finally {
-                reader.stop();
-                consuming.join();
+                consuming.close();
                 client.del(stream.getBytes(UTF_8));
             }
         }

@@ -2,6 +2,7 @@ package io.eventsql.runner.drivers.redis;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.eventsql.runner.driver.PollingConsumer;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -21,7 +22,6 @@ final class RedisReader {
     private final byte[] stream;
     private final byte[] group;
     private final int pageEvents;
-    private volatile boolean stopped;
 
     /** Creates the group at the first event. */
     RedisReader(RedisClient client, String stream, String group, int pageEvents) {
@@ -32,19 +32,23 @@ final class RedisReader {
         client.xgroupCreate(stream, group, new StreamEntryID(0, 0), true);
     }
 
-    /** Reads until it is stopped. */
-    void read(Consumer<List<StreamEntryBinary>> listener) {
+    /** Starts to read. */
+    PollingConsumer start(String name, Consumer<List<StreamEntryBinary>> listener, Consumer<Throwable> failed) {
         XReadGroupParams page =
                 XReadGroupParams.xReadGroupParams().count(pageEvents).block(BLOCK_MS);
         Map<byte[], StreamEntryID> unread = Map.of(stream, StreamEntryID.XREADGROUP_UNDELIVERED_ENTRY);
-        while (!stopped) {
-            @Nullable
-            List<Map.Entry<byte[], List<StreamEntryBinary>>> streams =
-                    client.xreadGroupBinary(group, MEMBER, page, unread);
-            if (streams != null) {
-                streams.forEach(read -> deliver(read.getValue(), listener));
-            }
-        }
+        return PollingConsumer.start(
+                "redis-" + name,
+                () -> {
+                    @Nullable
+                    List<Map.Entry<byte[], List<StreamEntryBinary>>> streams =
+                            client.xreadGroupBinary(group, MEMBER, page, unread);
+                    if (streams != null) {
+                        streams.forEach(read -> deliver(read.getValue(), listener));
+                    }
+                    return 0;
+                },
+                failed);
     }
 
     private void deliver(List<StreamEntryBinary> entries, Consumer<List<StreamEntryBinary>> listener) {
@@ -79,9 +83,5 @@ final class RedisReader {
             }
         }
         return null;
-    }
-
-    void stop() {
-        stopped = true;
     }
 }
