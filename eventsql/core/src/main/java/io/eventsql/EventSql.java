@@ -327,10 +327,20 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
+     * Returns the move that is not complete, whichever process began it.
+     *
+     * @throws EventSqlException if a shard is unavailable, or this process was not given all shards
+     */
+    public Optional<ShardMove> currentShardMove() {
+        return mover.current();
+    }
+
+    /**
      * Has the keys of all streams belong to the given shards, in equal shares, while they are published and consumed: shards join
      * ({@link EventSqlBuilder#addShards} first), or leave. Only the keys that must move do. What is stored stays where it is; later
      * events of a key that moves are stored on its new shard. Consumers handle the events of each key in their order: the former
-     * shard's first. A shard that has left accepts no more events and can be read and consumed until it is empty.
+     * shard's first. A shard that has left accepts no more events, and can be read and consumed until it is empty; then {@link #removeShard}
+     * removes it.
      *
      * <p>Before it, all processes must have at least the release that introduced it, and be given the databases of all shards: one
      * that was not given a shard fails to publish the keys that belong there, with an {@link EventNotStoredException} that names it.
@@ -355,6 +365,20 @@ public final class EventSql implements AutoCloseable {
      */
     public void cancelShardMove() {
         mover.cancel();
+    }
+
+    /**
+     * Removes a shard that keys have left: no process needs its database any more. It must not have any event: neither in streams,
+     * whose retention has removed them, nor in its outbox, scheduled or parked. Its number is not used again. A database that was
+     * added and has had no keys is removed in the same way.
+     *
+     * @param shard its number
+     * @throws InvalidInputException if there is no such shard
+     * @throws EventSqlException if it cannot be removed yet, for the reason that it names, or if a shard is unavailable; repeat the call
+     *     then
+     */
+    public void removeShard(int shard) {
+        mover.remove(shard);
     }
 
     /**

@@ -66,6 +66,7 @@ class MoveChaosIT {
     private final Map<String, Integer> injected = new TreeMap<>();
     private final List<ChildProcess> publishers = new ArrayList<>();
     private final List<ChildProcess> members = new ArrayList<>();
+    private final List<ChildProcess> movers = new ArrayList<>();
     private final List<Path> acknowledgements = new ArrayList<>();
     private EmbeddedEventsDb database;
     private String urls;
@@ -104,6 +105,7 @@ class MoveChaosIT {
         } finally {
             publishers.forEach(ChildProcess::close);
             members.forEach(ChildProcess::close);
+            movers.forEach(ChildProcess::close);
             pools.forEach(HikariDataSource::close);
         }
     }
@@ -122,6 +124,7 @@ class MoveChaosIT {
             startMember();
             startPublisher();
             startPublisher();
+            startMover();
             Thread measuring = new Thread(() -> measure(eventSql), "measuring");
             measuring.start();
             moveAndKill(random, eventSql);
@@ -139,9 +142,7 @@ class MoveChaosIT {
         int moves = 0;
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
         while (System.nanoTime() - end < 0 || moves < 2) {
-            while (!move(random, target)) {
-                injected.merge("mover", 1, Integer::sum);
-            }
+            move(random, target);
             moves++;
             target = moves == 1 ? List.of(0, 1, 2, 4) : choose(random);
             if (KILLS) {
@@ -184,19 +185,27 @@ class MoveChaosIT {
         members.add(start("consume", "plain", folder.resolve("plain").toString()));
     }
 
-    /** Runs a moving process; returns {@code false} if it was killed. */
-    private boolean move(Random random, List<Integer> target) throws Exception {
+    private ChildProcess startMover() throws IOException {
+        ChildProcess process = start("move");
+        process.awaitLine("READY");
+        movers.add(process);
+        return process;
+    }
+
+    /** Has a process move keys; if it is killed, another one completes the move. */
+    private void move(Random random, List<Integer> target) throws Exception {
         String shards = target.stream().map(String::valueOf).collect(Collectors.joining(","));
-        try (ChildProcess process = start("move", shards)) {
-            process.awaitLine("READY");
-            if (KILLS && random.nextInt(2) == 0) {
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(250));
-                process.kill();
-                return false;
-            }
-            process.awaitLine("DONE");
-            return true;
+        while (KILLS && random.nextInt(2) == 0) {
+            ChildProcess mover = movers.isEmpty() ? startMover() : movers.getLast();
+            mover.send(shards);
+            TimeUnit.MILLISECONDS.sleep(random.nextInt(250));
+            mover.kill();
+            movers.remove(mover);
+            injected.merge("mover", 1, Integer::sum);
         }
+        ChildProcess mover = movers.isEmpty() ? startMover() : movers.getLast();
+        mover.send(shards);
+        mover.awaitLine("MOVED");
     }
 
     private void killSomething(Random random) throws Exception {

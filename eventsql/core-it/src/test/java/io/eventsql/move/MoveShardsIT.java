@@ -426,12 +426,11 @@ class MoveShardsIT {
         two.createStream(stream());
         publish(two, 0, 100);
         EventSql three = open(3, true);
-        // As if the process had died when it had decided and prepared.
+        // As if the process had died when it had decided.
         ShardMove preview = three.previewShards(List.of(0, 1, 2));
         Sql.execute(
                 cluster.dataSources().get(0),
-                "INSERT INTO eventsql.shard_move (map_version, slot_map, is_plan, is_receiver) SELECT 2, '"
-                        + next(preview) + "'::smallint[], true, false");
+                "SELECT eventsql.decide_move_v1(2, '" + next(preview) + "'::smallint[], false)");
         assertThat(three.previewShards(List.of(0, 1, 2)).state()).isEqualTo(State.PREPARING);
         assertThatThrownBy(() -> three.moveShards(List.of(0, 1)))
                 .hasMessageContaining("being moved to the shards [0, 1, 2]");

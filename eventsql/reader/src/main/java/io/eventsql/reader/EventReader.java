@@ -43,7 +43,7 @@ public final class EventReader implements AutoCloseable {
     /**
      * Opens a reader.
      *
-     * @param dataSources one for each shard of the cluster, in any order. Some of the databases may be unavailable.
+     * @param dataSources one for each shard of the cluster that has events, in any order. Some of the databases may be unavailable.
      * @throws ShardIdentityException if they are not the shards of one cluster
      * @throws DatabaseUnavailableException if none of the databases responds
      * @throws EventReaderException if a database has no schema of the library, an old one, or denies access
@@ -81,7 +81,7 @@ public final class EventReader implements AutoCloseable {
         return open(dataSources, settings);
     }
 
-    /** Returns the number of shards. */
+    /** Returns the number of shards, with those that have no events and whose databases were not given. */
     public int shards() {
         return shards.size();
     }
@@ -109,9 +109,14 @@ public final class EventReader implements AutoCloseable {
      *
      * @param shard its number, from 0
      * @throws DatabaseUnavailableException if the shard does not respond
+     * @throws ShardIdentityException if keys have moved to shards whose databases were not given
      */
     public List<PartitionRange> ranges(String stream, int shard) {
+        if (shards.isOmitted(shard)) {
+            return List.of();
+        }
         return shards.require(shard).read("Reading the partitions of stream " + stream, transaction -> {
+            sql.findIdentity(transaction.connection()).ifPresent(shards::learn);
             Optional<StreamRow> row = transaction.stream(stream);
             return row.isEmpty()
                     ? List.of()

@@ -13,6 +13,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
+import java.util.Set;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
@@ -23,9 +24,11 @@ import org.jspecify.annotations.Nullable;
 final class ReaderSql {
     private static final String WRITTEN_PREFIX = "eventsql.";
 
-    // Reads two tables of one row by sequential scans.
+    // Reads two tables of one row by sequential scans. A schema of the previous release lacks two of the columns.
     private static final String FIND_IDENTITY = """
-            SELECT s.cluster_id, s.shard_number, s.shard_names, (SELECT max(version) FROM eventsql.schema_version)
+            SELECT s.cluster_id, s.shard_number, s.shard_names, (SELECT max(version) FROM eventsql.schema_version),
+                   ARRAY(SELECT jsonb_array_elements_text(
+                       coalesce(to_jsonb(s) -> 'spare_shards', '[]') || coalesce(to_jsonb(s) -> 'removed_shards', '[]'))::int)
             FROM eventsql.shard s""";
 
     // Index: the primary key of incarnation. NULL if a restore is in progress, or is not recorded yet.
@@ -81,14 +84,17 @@ final class ReaderSql {
      * @param shard its number
      * @param names the names of all shards, by number
      * @param schemaVersion the last SQL file that was applied
+     * @param unused the numbers of the shards that have no events
      */
-    record Identity(UUID cluster, int shard, List<String> names, int schemaVersion) {
+    record Identity(UUID cluster, int shard, List<String> names, int schemaVersion, Set<Integer> unused) {
         boolean isSameShard(Identity other) {
             return isSameCluster(other) && shard == other.shard;
         }
 
         boolean isSameCluster(Identity other) {
-            return cluster.equals(other.cluster) && names.equals(other.names);
+            int common = Math.min(names.size(), other.names.size()); // shards may have been added
+            return cluster.equals(other.cluster)
+                    && names.subList(0, common).equals(other.names.subList(0, common));
         }
     }
 
@@ -109,7 +115,11 @@ final class ReaderSql {
             }
             String[] names = (String[]) row.getArray(3).getArray();
             return Optional.of(new Identity(
-                    row.getObject(1, UUID.class), row.getInt(2), List.copyOf(Arrays.asList(names)), row.getInt(4)));
+                    row.getObject(1, UUID.class),
+                    row.getInt(2),
+                    List.copyOf(Arrays.asList(names)),
+                    row.getInt(4),
+                    Set.of((Integer[]) row.getArray(5).getArray())));
         }
     }
 

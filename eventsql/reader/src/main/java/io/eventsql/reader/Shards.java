@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -25,8 +26,38 @@ final class Shards implements AutoCloseable {
         unidentified = new ArrayList<>(databases);
     }
 
-    int size() {
-        return databases.size();
+    /** Returns the number of shards of the cluster, with those that have no events and whose databases are not given. */
+    synchronized int size() {
+        Identity known = cluster;
+        return known == null ? databases.size() : known.names().size();
+    }
+
+    /** Returns whether the database of a shard is not given, because it has no events. */
+    synchronized boolean isOmitted(int number) {
+        return number < size() && unidentified.isEmpty() && !identified.containsKey(number);
+    }
+
+    /**
+     * Remembers what a shard has said later: shards may have been added.
+     *
+     * @throws ShardIdentityException if shards have events by now whose databases are not given
+     */
+    synchronized void learn(Identity identity) {
+        Identity known = cluster;
+        if (known == null || identity.names().size() >= known.names().size()) {
+            cluster = identity;
+        }
+        requireAll(identity);
+    }
+
+    private void requireAll(Identity identity) {
+        long lacking = IntStream.range(0, identity.names().size())
+                .filter(number -> !identity.unused().contains(number) && !identified.containsKey(number))
+                .count();
+        if (lacking > unidentified.size() || databases.size() > identity.names().size()) {
+            throw new ShardIdentityException("The cluster " + identity.cluster() + " has the shards " + identity.names()
+                    + ", but " + databases.size() + " databases are given");
+        }
     }
 
     /**
@@ -51,9 +82,8 @@ final class Shards implements AutoCloseable {
         if (shard != null) {
             return shard;
         }
-        if (number < 0 || number >= databases.size()) {
-            throw new IllegalArgumentException(
-                    "shard must be between 0 and " + (databases.size() - 1) + ", but is " + number);
+        if (number < 0 || number >= size()) {
+            throw new IllegalArgumentException("shard must be between 0 and " + (size() - 1) + ", but is " + number);
         }
         DatabaseUnavailableException failure = identify();
         shard = identified.get(number);
@@ -85,15 +115,14 @@ final class Shards implements AutoCloseable {
             throw new ShardIdentityException("The databases belong to the clusters " + known.cluster() + " with shards "
                     + known.names() + " and " + identity.cluster() + " with shards " + identity.names());
         }
-        if (identity.names().size() != databases.size()) {
-            throw new ShardIdentityException("The cluster " + identity.cluster() + " has the shards " + identity.names()
-                    + ", but " + databases.size() + " databases are given");
-        }
+        requireAll(identity);
         if (identified.containsKey(identity.shard())) {
             throw new ShardIdentityException("Two of the databases are shard " + identity.shard() + " ("
                     + identity.names().get(identity.shard()) + ")");
         }
-        cluster = identity;
+        if (known == null || identity.names().size() >= known.names().size()) {
+            cluster = identity;
+        }
     }
 
     @Override

@@ -151,11 +151,7 @@ final class Control implements ConsumerControl {
     private Optional<Long> seekOn(Shard shard, Work<Long> seek) {
         for (int attempt = 1; attempt <= SEEK_ATTEMPTS_MAX; attempt++) {
             int version = shard.mapVersion();
-            Map<Shard, Long> seeks = new LinkedHashMap<>();
-            for (Shard each : version == 1 ? List.of(shard) : shards.all()) {
-                call("move", each, (c, s, id) -> s.tables().shardBarriers().seeks(c, id, s.number()))
-                        .ifPresent(number -> seeks.put(each, number));
-            }
+            Map<Shard, Long> seeks = readSeeks(version == 1 ? List.of(shard) : shards.all());
             Long own = seeks.get(shard);
             if (own == null) {
                 return Optional.empty();
@@ -182,6 +178,16 @@ final class Control implements ConsumerControl {
         }
         throw new EventSqlException("Could not move consumer " + consumer + " of stream " + stream.name() + " on "
                 + shard + ", because other calls move it at the same time; retry the call");
+    }
+
+    /** Returns how often the consumer was moved on each shard that knows it. */
+    private Map<Shard, Long> readSeeks(List<Shard> of) {
+        Map<Shard, Long> seeks = new LinkedHashMap<>();
+        for (Shard each : of) {
+            call("move", each, (c, s, id) -> s.tables().shardBarriers().seeks(c, id, s.number()))
+                    .ifPresent(number -> seeks.put(each, number));
+        }
+        return seeks;
     }
 
     private void hold(Shard receiver, Map<Shard, Long> seeks) {
@@ -271,8 +277,13 @@ final class Control implements ConsumerControl {
                         shard.tables().parkedEvents().drop(c, id, partition, offsets));
     }
 
+    /** First on all shards it has to handle again what came before on others, if it is created anew. */
     @Override
     public void delete() {
+        if (shards.haveMoved()) {
+            Map<Shard, Long> seeks = readSeeks(shards.all());
+            seeks.keySet().forEach(receiver -> hold(receiver, seeks));
+        }
         change("delete", (c, shard, id) -> {
             shard.tables().consumers().delete(c, id);
             return 0L;

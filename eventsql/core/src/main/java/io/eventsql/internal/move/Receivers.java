@@ -27,7 +27,7 @@ final class Receivers {
     }
 
     /** Prepares a stream, unless it is prepared. */
-    boolean prepare(Shard receiver, StreamSpec stream, SlotPlan plan, int version) throws SQLException {
+    boolean prepare(Shard receiver, StreamSpec stream, SlotPlan plan, int version, long attempt) throws SQLException {
         int id = receiver.readOrCreateStream(stream).id(); // with its tables
         var moves = receiver.tables().moves();
         if (receiver.require().read(c -> moves.isPrepared(c, id, version))) {
@@ -57,7 +57,7 @@ final class Receivers {
         }
         short[] next = moved;
         receiver.require().replicatedTransaction(c -> {
-            moves.receive(c, version, plan.after(), id, Math.abs(map.version()), next, fresh);
+            moves.receive(c, version, attempt, id, Math.abs(map.version()), next, fresh);
             return true;
         });
         receiver.findStream(stream.name());
@@ -82,7 +82,7 @@ final class Receivers {
                         + " partitions, more than " + StreamSpec.PARTITIONS_MAX);
             }
             shard.require().transaction(c -> {
-                shard.tables().growth().addPartitions(c, id, total, true);
+                shard.tables().growth().prepare(c, id, total);
                 return id;
             });
             shard.createStream(stream); // the tables that are missing

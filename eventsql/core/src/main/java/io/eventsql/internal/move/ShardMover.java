@@ -1,32 +1,28 @@
 package io.eventsql.internal.move;
 
+import static io.eventsql.internal.move.ShardCalls.call;
+import static io.eventsql.internal.move.ShardCalls.step;
+
 import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
-import io.eventsql.KeyTracking;
 import io.eventsql.ShardMove;
-import io.eventsql.ShardMove.State;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
-import io.eventsql.internal.sql.ErrorKind;
-import io.eventsql.internal.sql.MoveFunctions.End;
 import io.eventsql.internal.sql.MoveFunctions.StoredMove;
 import io.eventsql.internal.sql.ShardIdentity;
-import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
-import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Objects;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,41 +32,32 @@ import org.slf4j.LoggerFactory;
  */
 public final class ShardMover {
     private static final Logger LOG = LoggerFactory.getLogger(ShardMover.class);
-    private static final int ATTEMPTS_MAX = 40;
-    private static final long RETRY_MS = 100;
 
     private final Shards shards;
     private final StreamRegistry streams;
-    private final WakeUp wakeUp;
-    private final Receivers receivers;
+    private final MoveSteps steps;
 
     public ShardMover(Shards shards, StreamRegistry streams, WakeUp wakeUp) {
         this.shards = shards;
         this.streams = streams;
-        this.wakeUp = wakeUp;
-        this.receivers = new Receivers(streams);
-    }
-
-    /**
-     * A move.
-     *
-     * @param version the version of the slot map afterwards
-     * @param decider the shard where it is decided: the first one that has slots before
-     * @param stored what that shard knows of it; empty: nothing has been done
-     */
-    private record Move(SlotPlan plan, int version, Shard decider, Optional<StoredMove> stored) {
-        State state() {
-            if (plan.isEmpty()) {
-                return State.DONE;
-            }
-            return stored.map(move -> move.isClosing() ? State.MOVING : State.PREPARING)
-                    .orElse(State.PENDING);
-        }
+        this.steps = new MoveSteps(streams, wakeUp);
     }
 
     /** See {@link io.eventsql.EventSql#previewShards}. */
     public ShardMove preview(Collection<Integer> target) {
         return describe(find(requireKnown(target)));
+    }
+
+    /** See {@link io.eventsql.EventSql#currentShardMove}. */
+    public Optional<ShardMove> current() {
+        Known known = read();
+        return known.plan()
+                .map(plan -> describe(new Move(
+                        new SlotPlan(known.newest().finishedMap(), plan.slotMap()),
+                        plan.version(),
+                        known.shards(),
+                        known.decider(),
+                        known.plan())));
     }
 
     /** See {@link io.eventsql.EventSql#moveShards}. */
@@ -81,12 +68,14 @@ public final class ShardMover {
             return describe(move);
         }
         if (move.stored().isEmpty()) {
-            requireMovable();
             decide(move);
-            move = find(wanted); // another process may have been faster
+            move = find(wanted); // another process may have been faster, and even have completed it
+            if (move.stored().isEmpty()) {
+                return describe(move);
+            }
         }
         long beganAt = System.nanoTime();
-        run(move);
+        steps.complete(move);
         LOG.info(
                 "Moved {} of {} slots: shards {} have map version {}, after {} ms",
                 describe(move).movingSlots(),
@@ -99,25 +88,106 @@ public final class ShardMover {
 
     /** See {@link io.eventsql.EventSql#cancelShardMove}. */
     public void cancel() {
-        for (Shard shard : shards.all()) {
-            boolean canceled = call(
-                    "Cancelling the move",
-                    shard,
-                    () -> transaction(shard, c -> shard.tables().moves().cancel(c)));
-            if (!canceled) {
-                throw new EventSqlException(
-                        "The move cannot be cancelled any more, because keys have moved: complete it");
+        Known known = read();
+        int version = known.newest().finishedVersion() + 1;
+        Shard decider = known.decider();
+        Optional<Long> last = call(
+                "Cancelling the move",
+                decider,
+                () -> decider.require()
+                        .replicatedTransaction(
+                                c -> Optional.ofNullable(decider.tables().moves().cancel(c, version))));
+        if (last.isEmpty()) {
+            throw new EventSqlException("The move cannot be cancelled any more, because keys have moved: complete it");
+        }
+        for (Shard shard : known.shards()) {
+            step("Cancelling the move", shard, c -> shard.tables().moves().leave(c, version, last.get()));
+        }
+    }
+
+    /** See {@link io.eventsql.EventSql#removeShard}. */
+    public void remove(int number) {
+        if (number < 0 || number >= shards.size()) {
+            throw new InvalidInputException(
+                    "shard", "must be between 0 and " + (shards.size() - 1) + ", but is " + number);
+        }
+        Known known = read();
+        Optional<Shard> removing = known.shards().stream()
+                .filter(shard -> shard.number() == number)
+                .findFirst();
+        if (removing.isPresent()) {
+            List<Shard> others = new ArrayList<>(known.shards());
+            others.remove(removing.get());
+            ShardRemoval.remove(removing.get(), others);
+        } else { // an earlier call may not have reached all of the others
+            for (Shard other : known.shards()) {
+                step("Removing shard " + number, other, c -> other.tables()
+                        .moves()
+                        .forget(c, number));
             }
         }
+    }
+
+    /**
+     * What the shards know.
+     *
+     * @param shards all that have not been removed
+     * @param newest the identity of one that has the newest map which all have
+     * @param decider where the next move is decided
+     * @param plan what is decided there; empty: nothing
+     */
+    private record Known(List<Shard> shards, ShardIdentity newest, Shard decider, Optional<StoredMove> plan) {}
+
+    /** Reads what the shards know; rejects a process that was not given all of them: it could not complete a move. */
+    private Known read() {
+        Map<Shard, ShardIdentity> identities = new LinkedHashMap<>();
         for (Shard shard : shards.all()) {
-            call(
-                    "Cancelling the move",
+            identities.put(
                     shard,
-                    () -> transaction(shard, c -> {
-                        shard.tables().moves().cancelReceiving(c);
-                        return true;
-                    }));
+                    call(
+                            "Reading the slots",
+                            shard,
+                            () -> shard.require()
+                                    .read(c -> shard.tables().shards().find(c).orElseThrow())));
         }
+        Set<Integer> removed = ShardIdentity.Unused.of(identities.values()).removed();
+        ShardIdentity newest = identities.values().iterator().next();
+        for (ShardIdentity identity : identities.values()) {
+            newest = identity.finishedVersion() > newest.finishedVersion() ? identity : newest;
+        }
+        List<Shard> present = new ArrayList<>();
+        for (int number = 0; number < newest.shards(); number++) {
+            if (removed.contains(number)) {
+                continue;
+            }
+            if (number >= shards.size() || !shards.get(number).isConfigured()) {
+                throw new EventSqlException("Keys can be moved only by a process that was started with the databases of"
+                        + " all shards, but shard " + newest.names().get(number) + " is missing");
+            }
+            present.add(shards.get(number));
+        }
+        for (Shard shard : present) {
+            // A move that was decided is the current one until its shard, the last one, has the map.
+            Optional<StoredMove> plan = call(
+                    "Reading the move",
+                    shard,
+                    () -> shard.require()
+                            .read(c -> shard.tables().moves().find(c).filter(StoredMove::isPlan)));
+            if (plan.isPresent()) {
+                // Read after the plan: the identity that was read before may be of the move before.
+                ShardIdentity identity = call(
+                        "Reading the slots",
+                        shard,
+                        () -> shard.require()
+                                .read(c -> shard.tables().shards().find(c).orElseThrow()));
+                if (identity.finishedVersion() == plan.get().version() - 1) {
+                    return new Known(present, identity, shard, plan);
+                }
+                return read(); // it was completed in between
+            }
+        }
+        Shard decider = shards.get(Arrays.stream(newest.finishedMap()).min().orElseThrow());
+        return new Known(present, newest, decider, Optional.empty());
     }
 
     private Set<Integer> requireKnown(Collection<Integer> target) {
@@ -136,194 +206,29 @@ public final class ShardMover {
         return wanted;
     }
 
-    /** Rejects a move of streams whose state per key would have to move, too. */
-    private void requireMovable() {
-        for (StreamSpec stream : streams.all()) {
-            if (stream.compaction() != null) {
-                throw cannotMove(stream, "has compaction, which would keep a former event of each key that moves");
-            } else if (stream.keyTracking() != KeyTracking.OFF) {
-                throw cannotMove(stream, "counts the events of its keys in their partitions");
-            }
-        }
-        for (Shard shard : shards.all()) {
-            call(
-                            "Reading the sinks",
-                            shard,
-                            () -> shard.require()
-                                    .read(c -> shard.tables().moves().findSink(c)))
-                    .ifPresent(sink -> {
-                        throw new InvalidInputException(
-                                "shards",
-                                "cannot change: sink " + sink
-                                        + " of an engine writes by the slots as they are. Delete it"
-                                        + " when no job uses it");
-                    });
-        }
-    }
-
-    private static InvalidInputException cannotMove(StreamSpec stream, String reason) {
-        return new InvalidInputException("shards", "cannot change: stream " + stream.name() + " " + reason);
-    }
-
     /** Returns the move in progress, or the one to the given shards. */
     private Move find(Set<Integer> wanted) {
-        @Nullable ShardIdentity newest = null;
-        for (Shard shard : shards.all()) {
-            ShardIdentity identity = call(
-                    "Reading the slots",
-                    shard,
-                    () -> shard.require()
-                            .read(c -> shard.tables().shards().find(c).orElseThrow()));
-            // A move that was decided is the current one until its shard, the last one, has the map.
-            Optional<StoredMove> stored = call(
-                    "Reading the move",
-                    shard,
-                    () -> shard.require()
-                            .read(c -> shard.tables().moves().find(c).filter(StoredMove::isPlan)));
-            if (stored.isPresent()) {
-                SlotPlan plan =
-                        new SlotPlan(identity.finishedMap(), stored.get().slotMap());
-                if (!plan.shards().equals(wanted)) {
-                    throw new EventSqlException("Keys are being moved to the shards " + plan.shards()
-                            + "; complete that with moveShards, or cancel it with cancelShardMove");
-                }
-                return new Move(plan, stored.get().version(), shard, stored);
-            }
-            newest = newest == null || identity.finishedVersion() > newest.finishedVersion() ? identity : newest;
+        Known known = read();
+        int[] before = known.newest().finishedMap();
+        int version = known.newest().finishedVersion() + 1;
+        if (known.plan().isEmpty()) {
+            return new Move(SlotPlan.of(before, wanted), version, known.shards(), known.decider(), Optional.empty());
         }
-        int[] before = Objects.requireNonNull(newest).finishedMap();
-        Shard decider = shards.get(Arrays.stream(before).min().orElseThrow());
-        return new Move(SlotPlan.of(before, wanted), newest.finishedVersion() + 1, decider, Optional.empty());
+        StoredMove stored = known.plan().get();
+        SlotPlan plan = new SlotPlan(before, stored.slotMap());
+        if (!plan.shards().equals(wanted)) {
+            throw new EventSqlException("Keys are being moved to the shards " + plan.shards()
+                    + "; complete that with moveShards, or cancel it with cancelShardMove");
+        }
+        return new Move(plan, stored.version(), known.shards(), known.decider(), known.plan());
     }
 
-    private void decide(Move move) {
+    private static void decide(Move move) {
         Shard decider = move.decider();
         boolean receives = move.plan().receivers().contains(decider.number());
-        call(
-                "Deciding the move",
-                decider,
-                () -> transaction(decider, c -> {
-                    decider.tables().moves().plan(c, move.version(), move.plan().after(), true, receives);
-                    return true;
-                }));
-    }
-
-    private void run(Move move) {
-        SlotPlan plan = move.plan();
-        int[] after = plan.after();
-        int version = move.version();
-        if (move.state() != State.MOVING) {
-            prepareAll(move);
-            call(
-                    "Closing slots",
-                    move.decider(),
-                    () -> transaction(move.decider(), c -> {
-                        move.decider().tables().moves().beginClosing(c, version, after);
-                        return true;
-                    }));
-        }
-        for (int number : plan.givers()) {
-            Shard giver = shards.get(number);
-            call(
-                    "Closing slots",
-                    giver,
-                    () -> transaction(giver, c -> {
-                        giver.tables().moves().close(c, version, after);
-                        return true;
-                    }));
-        }
-        openAll(move);
-        List<Shard> deciderLast = new ArrayList<>(shards.all());
-        deciderLast.remove(move.decider());
-        deciderLast.add(move.decider());
-        for (Shard shard : deciderLast) {
-            call("Recording the slots", shard, () -> finish(shard, move));
-        }
-        for (int number : plan.receivers()) {
-            signalConsumers(shards.get(number));
-        }
-    }
-
-    private void prepareAll(Move move) {
-        for (int number : move.plan().receivers()) {
-            Shard receiver = shards.get(number);
-            call("Preparing to receive slots", receiver, () -> {
-                if (receiver != move.decider()) {
-                    transaction(receiver, c -> {
-                        receiver.tables()
-                                .moves()
-                                .plan(c, move.version(), move.plan().after(), false, true);
-                        return true;
-                    });
-                }
-                return true;
-            });
-            for (StreamSpec stream : streams.all()) {
-                call(
-                        "Preparing stream " + stream.name(),
-                        receiver,
-                        () -> receivers.prepare(receiver, stream, move.plan(), move.version()));
-            }
-        }
-    }
-
-    /** Prepares what was created since, and opens all receivers. All givers have closed. */
-    private void openAll(Move move) {
-        List<Integer> givers = new ArrayList<>();
-        List<End> ends = new ArrayList<>();
-        for (int number : move.plan().givers()) {
-            Shard giver = shards.get(number);
-            for (End end : call(
-                    "Reading the ends",
-                    giver,
-                    () -> giver.require().read(c -> giver.tables().moves().ends(c, move.version())))) {
-                givers.add(number);
-                ends.add(end);
-            }
-        }
-        List<Shard> closed = move.plan().givers().stream().map(shards::get).toList();
-        for (int number : move.plan().receivers()) {
-            Shard receiver = shards.get(number);
-            call("Opening slots", receiver, () -> {
-                for (StreamSpec stream : streams.all()) {
-                    receivers.prepare(receiver, stream, move.plan(), move.version());
-                }
-                receivers.registerConsumers(receiver, closed);
-                return transaction(receiver, c -> {
-                    receiver.tables().moves().open(c, move.version(), givers, ends);
-                    return true;
-                });
-            });
-        }
-    }
-
-    private boolean finish(Shard shard, Move move) throws SQLException {
-        try {
-            return transaction(shard, c -> {
-                shard.tables().moves().finish(c, move.version(), move.plan().after());
-                return true;
-            });
-        } catch (SQLException e) {
-            if (SqlErrors.state(e).equals(SqlErrors.NOT_PREPARED)) {
-                openAll(move);
-            }
-            throw e;
-        } finally {
-            shard.readSlots();
-        }
-    }
-
-    private void signalConsumers(Shard shard) {
-        for (StreamSpec stream : streams.all()) {
-            call("Signalling consumers", shard, () -> {
-                int id = shard.ensureStream(stream);
-                for (int consumer :
-                        shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
-                    wakeUp.consumerChanged(shard, consumer);
-                }
-                return true;
-            });
-        }
+        step("Deciding the move", decider, c -> decider.tables()
+                .moves()
+                .decide(c, move.version(), move.plan().after(), receives));
     }
 
     private ShardMove describe(Move move) {
@@ -348,42 +253,5 @@ public final class ShardMover {
                 shares,
                 transfers,
                 streams.all().stream().map(StreamSpec::name).toList());
-    }
-
-    private interface Statements<T> {
-        T run(java.sql.Connection connection) throws SQLException;
-    }
-
-    private static <T> T transaction(Shard shard, Statements<T> statements) throws SQLException {
-        return shard.require().replicatedTransaction(statements::run);
-    }
-
-    private <T> T call(String action, Shard shard, Callable<T> step) {
-        String failure = action + " on " + shard + " failed";
-        for (int attempt = 1; ; attempt++) {
-            try {
-                return step.call();
-            } catch (SQLException e) {
-                boolean mayPass = SqlErrors.classify(e) != ErrorKind.CONTENT && attempt < ATTEMPTS_MAX;
-                if (!mayPass || Thread.currentThread().isInterrupted()) {
-                    throw new EventSqlException(failure + "; repeat the call to continue: " + SqlErrors.message(e), e);
-                }
-                LOG.debug("{}; retrying in {} ms", failure, RETRY_MS, e);
-                pause();
-            } catch (RuntimeException e) {
-                throw e;
-            } catch (Exception e) {
-                throw new EventSqlException(failure, e);
-            }
-        }
-    }
-
-    /** An interrupt ends the call after the current attempt. */
-    private static void pause() {
-        try {
-            TimeUnit.MILLISECONDS.sleep(RETRY_MS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
     }
 }

@@ -29,6 +29,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -211,12 +212,21 @@ public final class OutboxPublisher implements Outbox {
                                 + " (setAutoCommit(false)), or use EventSql.publisher()");
             }
             // Looked up on the caller's connection, because the caller may have the pool's last one.
-            StreamSpec spec = streams.require(stream, name -> tables.events().findStream(transaction, name, clusterId));
+            StreamSpec spec = streams.require(stream, name -> find(transaction, name));
             insert.execute(transaction, spec);
             relays.published(transaction);
         } catch (SQLException e) {
             throw new EventSqlException(problem(MissingPrivilegeException.explain(e, transaction)), e);
         }
+    }
+
+    /** No keys move while a stream counts their events: so the slots that are valid with the stream stay valid. */
+    private Optional<StreamSpec> find(Connection transaction, String name) throws SQLException {
+        Optional<StreamSpec> found = tables.events().findStream(transaction, name, clusterId);
+        if (found.isPresent() && found.get().keyTracking() != KeyTracking.OFF) {
+            shards.learn(shards.tables().shards().find(transaction));
+        }
+        return found;
     }
 
     private static String problem(SQLException e) {

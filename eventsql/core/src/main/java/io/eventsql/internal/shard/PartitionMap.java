@@ -15,8 +15,6 @@ import org.jspecify.annotations.Nullable;
 public final class PartitionMap {
     /** The upper bound of the number of slots: more than the partitions of a stream, so that these get equal shares. */
     static final int SLOTS_MAX = 4_096;
-    /** Versions from here on belong to the second slot map of the cluster or a later one; see next_map_version_v1. */
-    private static final int FIRST_VERSION_MOVED = 1 << 16;
 
     private final int version;
     private final int partitions;
@@ -24,27 +22,32 @@ public final class PartitionMap {
     private final short @Nullable [] slots;
     /** The partition of each key slot, -1: as {@link #slots} says; {@code null}: all are as {@link #slots} says. */
     private final short @Nullable [] moved;
+    /** Whether keys have moved to or from the shard since the stream exists. */
+    private final boolean isPlacement;
 
-    private PartitionMap(int version, int partitions, short @Nullable [] slots, short @Nullable [] moved) {
+    private PartitionMap(
+            int version, int partitions, short @Nullable [] slots, short @Nullable [] moved, boolean isPlacement) {
         this.version = version;
         this.partitions = partitions;
         this.slots = slots;
         this.moved = moved;
+        this.isPlacement = isPlacement;
     }
 
     /** Returns the map of a stream that has not grown. */
     public static PartitionMap first(int version, int partitions) {
-        return new PartitionMap(version, partitions, null, null);
+        return new PartitionMap(version, partitions, null, null, false);
     }
 
     /** Returns the map of a stream that has grown. */
     static PartitionMap of(int version, int partitions, Short[] stored) {
-        return of(version, partitions, stored, null);
+        return of(version, partitions, stored, null, false);
     }
 
     /** Returns the map of a stream that has grown, or to which keys of other shards have moved. */
-    static PartitionMap of(int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved) {
-        return new PartitionMap(version, partitions, unboxed(slots), unboxed(moved));
+    static PartitionMap of(
+            int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved, boolean isPlacement) {
+        return new PartitionMap(version, partitions, unboxed(slots), unboxed(moved), isPlacement);
     }
 
     private static short @Nullable [] unboxed(Short @Nullable [] stored) {
@@ -91,7 +94,7 @@ public final class PartitionMap {
 
     /** Returns whether keys have moved to or from the shard since the stream exists, or it has no keys there. */
     public boolean hasMoved() {
-        return moved != null || version < 0 || version >= FIRST_VERSION_MOVED;
+        return isPlacement || version < 0;
     }
 
     /** Returns whether the stream has grown. */
@@ -157,7 +160,7 @@ public final class PartitionMap {
                 }
             }
         }
-        return new PartitionMap(version + 1, morePartitions, next, moved);
+        return new PartitionMap(version + 1, morePartitions, next, moved, isPlacement);
     }
 
     /** Returns the number of slots that belong to other partitions in the other map, which has as many slots. */

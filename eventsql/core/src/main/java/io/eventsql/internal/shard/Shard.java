@@ -73,7 +73,8 @@ public final class Shard {
                 identity.databaseIds(),
                 identity.finishedMap(),
                 identity.finishedVersion(),
-                null);
+                null,
+                identity.unused());
         this.tables = tables;
         this.background = new ScheduledThreadPoolExecutor(1, task -> {
             Thread thread = new Thread(task, "eventsql-background-" + name);
@@ -128,16 +129,27 @@ public final class Shard {
                 || (version == known.mapVersion() && former == null && known.formerSlotMap() != null);
         if (isNewer) {
             identity = new ShardIdentity(
-                    clusterId, number, known.name(), known.names(), known.databaseIds(), slotMap, version, former);
+                    clusterId,
+                    number,
+                    known.name(),
+                    known.names(),
+                    known.databaseIds(),
+                    slotMap,
+                    version,
+                    former,
+                    known.unused());
             slotsListener.accept(this);
         }
     }
 
+    /** Remembers what the database has said about the slots. */
+    void learn(ShardIdentity read) {
+        learn(read.mapVersion(), read.slotMap(), read.formerSlotMap());
+    }
+
     /** Reads what the database says about the slots now. */
     public void readSlots() throws SQLException {
-        require()
-                .read(c -> tables.shards().find(c))
-                .ifPresent(read -> learn(read.mapVersion(), read.slotMap(), read.formerSlotMap()));
+        require().read(c -> tables.shards().find(c)).ifPresent(this::learn);
     }
 
     /** The version that the map of a stream has which was created with the current slot map, until it grows or keys move. */
@@ -419,7 +431,8 @@ public final class Shard {
         StreamTable.StoredMap stored = row.map();
         return stored == null
                 ? PartitionMap.first(row.firstVersion(), row.spec().partitions())
-                : PartitionMap.of(stored.version(), stored.partitions(), stored.slots(), stored.moved());
+                : PartitionMap.of(
+                        stored.version(), stored.partitions(), stored.slots(), stored.moved(), stored.isPlacement());
     }
 
     /**

@@ -238,10 +238,11 @@ final class ShardOpener {
     /** Returns the identity of a cluster with the databases that have none as further shards, without slots. */
     private ShardIdentity withAdded(ShardIdentity known, List<Locked> locked) {
         Set<UUID> given = locked.stream().map(l -> l.reached.id()).collect(Collectors.toSet());
-        if (!given.containsAll(known.databaseIds())) {
-            throw new ShardIdentityException("Shards can be added only to a cluster whose databases are all given and"
-                    + " available: cluster " + known.clusterId() + " has the shards " + known.names() + ", databases "
-                    + known.databaseIds());
+        for (int number = 0; number < known.shards(); number++) {
+            if (!given.contains(known.databaseIds().get(number))
+                    && !known.unused().removed().contains(number)) {
+                throw needsAll(known);
+            }
         }
         List<String> names = new ArrayList<>(known.names());
         List<UUID> ids = new ArrayList<>(known.databaseIds());
@@ -258,6 +259,7 @@ final class ShardOpener {
         if (names.size() > KeyHash.SLOTS) {
             throw new ShardIdentityException("A cluster has at most " + KeyHash.SLOTS + " shards");
         }
+        ShardIdentity extended = known.withShards(names, ids);
         return new ShardIdentity(
                 known.clusterId(),
                 known.number(),
@@ -266,7 +268,14 @@ final class ShardOpener {
                 ids,
                 known.finishedMap(),
                 known.finishedVersion(),
-                null);
+                null,
+                extended.unused());
+    }
+
+    private static ShardIdentityException needsAll(ShardIdentity known) {
+        return new ShardIdentityException("Shards can be added only to a cluster whose databases are all given and"
+                + " available: cluster " + known.clusterId() + " has the shards " + known.names() + ", databases "
+                + known.databaseIds());
     }
 
     /** Returns the number that the cluster has for a database without an identity. */
@@ -296,6 +305,6 @@ final class ShardOpener {
                 IntStream.range(0, shards).mapToObj(i -> "shard" + i).toList();
         int[] slotMap =
                 IntStream.range(0, KeyHash.SLOTS).map(slot -> slot % shards).toArray();
-        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, databaseIds, slotMap, 1, null);
+        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, databaseIds, slotMap, 1, null, ShardIdentity.Unused.NONE);
     }
 }

@@ -38,6 +38,8 @@ public final class Shards {
     private final ShardOpener opener;
     private final Tables tables;
     private final ShardIdentity cluster;
+    /** The shards that had no events when the databases were opened. */
+    private final ShardIdentity.Unused unused;
     /** All shards of the cluster, by number. */
     private final List<Shard> numbered;
     /** Those whose databases are given. */
@@ -60,11 +62,14 @@ public final class Shards {
             Tables tables) {
         this.opener = opener;
         this.tables = tables;
-        this.cluster = openedDatabases.stream()
+        List<ShardIdentity> known = openedDatabases.stream()
                 .flatMap(Stream::ofNullable)
                 .map(Opened::identity)
+                .toList();
+        this.cluster = known.stream()
                 .max(Comparator.comparingInt(ShardIdentity::shards).thenComparingInt(ShardIdentity::finishedVersion))
                 .orElseThrow();
+        this.unused = ShardIdentity.Unused.of(known);
         Shard[] byNumber = new Shard[cluster.shards()];
         Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
         this.numbered = List.of(byNumber);
@@ -77,6 +82,12 @@ public final class Shards {
             @Nullable Opened opened = openedDatabases.get(i);
             if (opened == null) {
                 missing.add(databases.get(i));
+            } else if (unused.removed().contains(opened.identity().number())) {
+                LOG.warn(
+                        "Database {} of {} is shard {}, which was removed from the cluster: it is not used",
+                        i + 1,
+                        databases.size(),
+                        opened.identity().name());
             } else {
                 accept(databases.get(i), opened);
             }
@@ -90,27 +101,33 @@ public final class Shards {
 
     /**
      * Returns the shards whose databases are given. A database that cannot be reached is one of those that are not, preferably one
-     * with slots. Shards without slots need not be given.
+     * in use. Shards that have no events need not be given.
      */
     private List<Shard> chooseConfigured() {
         List<Shard> unreached = numbered.stream()
                 .filter(shard -> shard.database().isEmpty())
-                .sorted(Comparator.comparing(shard -> !slots.hasSlots(shard.number())))
+                .sorted(Comparator.comparing(shard -> !isUsed(shard)))
                 .toList();
         List<Shard> omitted = unreached.subList(Math.min(missing.size(), unreached.size()), unreached.size());
         boolean isAmbiguous = !missing.isEmpty()
                 && !omitted.isEmpty()
-                && !slots.hasSlots(unreached.get(missing.size() - 1).number());
-        if (omitted.stream().anyMatch(shard -> slots.hasSlots(shard.number()))
+                && !isUsed(unreached.get(missing.size() - 1));
+        if (omitted.stream().anyMatch(this::isUsed)
                 || isAmbiguous
                 || missing.size() > unreached.size()) {
             throw new ShardIdentityException("The cluster " + cluster.clusterId() + " has " + cluster.shards()
                     + " shards " + cluster.names() + ", but " + databases.size() + " databases are given."
-                    + " Give the data sources of all shards that keys belong to"
+                    + " Give the data sources of all shards that have events"
                     + (isAmbiguous ? ", and while a database is unavailable of all shards" : ""));
         }
         omitted.forEach(shard -> shard.setConfigured(false));
         return numbered.stream().filter(Shard::isConfigured).toList();
+    }
+
+    /** Returns whether the shard has slots, or may have events. */
+    private boolean isUsed(Shard shard) {
+        return slots.hasSlots(shard.number())
+                || !unused.contains(shard.number());
     }
 
     /** Puts together what the shards have said about the slots. */
@@ -136,6 +153,11 @@ public final class Shards {
                 slotsLost.forEach(listener -> listener.accept(shard));
             }
         }
+    }
+
+    /** Remembers what a shard's database says about the slots. */
+    public void learn(Optional<ShardIdentity> said) {
+        said.ifPresent(identity -> get(identity.number()).learn(identity));
     }
 
     /** Returns the shard of each slot, as far as this process knows now. */

@@ -189,6 +189,9 @@ public final class StreamRegistry {
                     "of the existing stream " + stream.name() + " is " + existing.keyTracking() + " and cannot become "
                             + stream.keyTracking());
         }
+        if (stream.compaction() != null && shards.haveMoved()) {
+            requireUnmoved(stream);
+        }
         List<String> failed = new ArrayList<>();
         @Nullable SQLException failure = null;
         for (Shard shard : shards.all()) {
@@ -205,6 +208,25 @@ public final class StreamRegistry {
                     "Stream " + stream.name() + " was not changed on " + String.join(", on ", failed)
                             + "; retry the call",
                     failure);
+        }
+    }
+
+    /** Rejects compaction before any shard is changed; each database rejects it, too. */
+    private void requireUnmoved(StreamSpec stream) {
+        for (Shard shard : shards.all()) {
+            try {
+                Optional<StreamTable.Row> row = shard.findStream(stream.name());
+                if (row.isPresent()
+                        && row.get().spec().compaction() == null
+                        && shard.map(stream).hasMoved()) {
+                    throw new InvalidInputException(
+                            "stream.compaction",
+                            "is not possible, because keys of stream " + stream.name()
+                                    + " have moved between shards: a former shard would keep an event of each");
+                }
+            } catch (SQLException e) { // changing it there fails, too
+                LOG.debug("Stream {} could not be read on {}", stream.name(), shard, e);
+            }
         }
     }
 

@@ -10,17 +10,22 @@ import org.jspecify.annotations.Nullable;
 public final class MoveFunctions {
     // Scans shard_move, which has a row at most.
     private static final String FIND = """
-            SELECT map_version, slot_map, is_plan, is_receiver, is_closing
+            SELECT map_version, slot_map, attempt, is_plan, is_receiver, is_closing
             FROM eventsql.shard_move ORDER BY map_version DESC LIMIT 1""";
 
     // Indexes: the primary keys. Take row locks as the functions say.
-    private static final String PLAN = "SELECT eventsql.plan_move_v1(?, ?::smallint[], ?, ?)";
-    private static final String BEGIN_CLOSING = "SELECT eventsql.begin_closing_v1(?, ?::smallint[])";
-    private static final String RECEIVE =
-            "SELECT eventsql.receive_slots_v1(?, ?::smallint[], ?, ?, ?::smallint[], ?::int[])";
+    private static final String DECIDE = "SELECT eventsql.decide_move_v1(?, ?::smallint[], ?)";
+    private static final String JOIN = "SELECT eventsql.join_move_v1(?, ?::smallint[], ?, ?)";
+    private static final String FREEZE = "SELECT eventsql.freeze_receiver_v1(?, ?)";
+    private static final String BEGIN_CLOSING = "SELECT eventsql.begin_closing_v1(?, ?)";
+    private static final String RECEIVE = "SELECT eventsql.receive_slots_v1(?, ?, ?, ?, ?::smallint[], ?::int[])";
     private static final String CLOSE = "SELECT eventsql.close_slots_v1(?, ?::smallint[])";
     private static final String OPEN = "SELECT eventsql.open_slots_v1(?, ?::text[], ?::int[], ?::int[], ?::bigint[])";
     private static final String FINISH = "SELECT eventsql.finish_move_v1(?, ?::smallint[])";
+    private static final String CANCEL = "SELECT eventsql.cancel_move_v1(?)";
+    private static final String LEAVE = "SELECT eventsql.leave_move_v1(?, ?)";
+    private static final String REMOVE = "SELECT eventsql.remove_shard_v1()";
+    private static final String FORGET = "SELECT eventsql.forget_shard_v1(?)";
 
     // Indexes: the primary keys of slot_end and stream. Takes no row lock.
     private static final String ENDS = """
@@ -47,8 +52,16 @@ public final class MoveFunctions {
     private static final String UNOPENED = """
             SELECT partition FROM eventsql.moved_partition WHERE stream_id = ? AND NOT is_open ORDER BY partition""";
 
-    // Scans sink_producer, which has a row for each start of a sink's writer.
-    private static final String SINKS = "SELECT DISTINCT sink FROM eventsql.sink_producer ORDER BY sink LIMIT 1";
+    // Indexes: the primary keys. Takes no row lock.
+    private static final String GIVERS = """
+            SELECT s.name, b.giver, b.giver_partition, max(b.end_offset)
+            FROM eventsql.shard_barrier b JOIN eventsql.stream s USING (stream_id)
+            GROUP BY s.name, b.giver, b.giver_partition""";
+
+    // Indexes: stream_name_unique, the primary key of stream_partition. Takes no row lock.
+    private static final String LOG_START = """
+            SELECT p.log_start FROM eventsql.stream s JOIN eventsql.stream_partition p USING (stream_id)
+            WHERE s.name = ? AND p.partition = ?""";
 
     // Scans consumer and stream, which are small.
     private static final String CONSUMERS = """
@@ -63,12 +76,14 @@ public final class MoveFunctions {
     /**
      * A move that a shard knows of.
      *
+     * @param attempt numbers the decisions of the shard where it was decided
      * @param isPlan whether it was decided on this shard, and not cancelled
      * @param isReceiver whether the shard receives slots
      * @param isClosing whether it cannot be cancelled any more, on the shard where it was decided
      */
     @SuppressWarnings("ArrayRecordComponent") // is not compared
-    public record StoredMove(int version, int[] slotMap, boolean isPlan, boolean isReceiver, boolean isClosing) {}
+    public record StoredMove(
+            int version, int[] slotMap, long attempt, boolean isPlan, boolean isReceiver, boolean isClosing) {}
 
     /** The end of a partition when its shard closed slots. */
     public record End(String stream, int partition, long end) {}
@@ -85,19 +100,34 @@ public final class MoveFunctions {
                         Arrays.stream(r.get("slot_map", Short[].class))
                                 .mapToInt(Short::intValue)
                                 .toArray(),
+                        r.get("attempt", Long.class),
                         r.get("is_plan", Boolean.class),
                         r.get("is_receiver", Boolean.class),
                         r.get("is_closing", Boolean.class)));
     }
 
-    /** Records the next slot map, unless one is recorded. */
-    public void plan(Connection connection, int version, int[] slotMap, boolean isPlan, boolean isReceiver) {
-        Jooq.using(connection).fetch(schema.sql(PLAN), version, boxed(slotMap), isPlan, isReceiver);
+    /** Decides the next slot map, unless a move to that version is decided. */
+    public void decide(Connection connection, int version, int[] slotMap, boolean isReceiver) {
+        Jooq.using(connection).fetch(schema.sql(DECIDE), version, boxed(slotMap), isReceiver);
+    }
+
+    /** Records the next slot map, which was decided on another shard. */
+    public void join(Connection connection, int version, int[] slotMap, long attempt, boolean isReceiver) {
+        Jooq.using(connection).fetch(schema.sql(JOIN), version, boxed(slotMap), attempt, isReceiver);
+    }
+
+    /**
+     * Closes the streams that are created on a receiver from now on.
+     *
+     * @throws org.jooq.exception.DataAccessException with {@link SqlErrors#NOT_PREPARED} if a stream was created in between
+     */
+    public void freeze(Connection connection, int version, long attempt) {
+        Jooq.using(connection).fetch(schema.sql(FREEZE), version, attempt);
     }
 
     /** Excludes that the move is cancelled from now on. */
-    public void beginClosing(Connection connection, int version, int[] slotMap) {
-        Jooq.using(connection).fetch(schema.sql(BEGIN_CLOSING), version, boxed(slotMap));
+    public void beginClosing(Connection connection, int version, long attempt) {
+        Jooq.using(connection).fetch(schema.sql(BEGIN_CLOSING), version, attempt);
     }
 
     /**
@@ -109,7 +139,7 @@ public final class MoveFunctions {
     public void receive(
             Connection connection,
             int version,
-            int[] slotMap,
+            long attempt,
             int streamId,
             int former,
             short @Nullable [] moved,
@@ -125,7 +155,7 @@ public final class MoveFunctions {
                 .fetch(
                         schema.sql(RECEIVE),
                         version,
-                        boxed(slotMap),
+                        attempt,
                         streamId,
                         former,
                         boxedMoved,
@@ -165,14 +195,48 @@ public final class MoveFunctions {
         Jooq.using(connection).fetch(schema.sql(FINISH), version, boxed(slotMap));
     }
 
-    /** Cancels the move that was decided on this shard; returns {@code false} if slots may have been closed. */
-    public boolean cancel(Connection connection) {
-        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql("SELECT eventsql.cancel_move_v1()")));
+    /**
+     * Cancels what was decided on this shard; returns the number of the last decision, of which nothing counts any more; {@code
+     * null}: slots may have been closed.
+     */
+    public @Nullable Long cancel(Connection connection, int version) {
+        return (Long) Jooq.using(connection).fetchValue(schema.sql(CANCEL), version);
     }
 
-    /** Gives the streams their former maps, after the move was cancelled. */
-    public void cancelReceiving(Connection connection) {
-        Jooq.using(connection).fetch(schema.sql("SELECT eventsql.cancel_receiving_v1()"));
+    /** Forgets a move that was cancelled where it was decided, and gives the streams their former maps. */
+    public void leave(Connection connection, int version, long lastAttempt) {
+        Jooq.using(connection).fetch(schema.sql(LEAVE), version, lastAttempt);
+    }
+
+    /** Removes the shard; returns why it cannot be removed yet; {@code null}: it is removed. */
+    public @Nullable String remove(Connection connection) {
+        return (String) Jooq.using(connection).fetchValue(schema.sql(REMOVE));
+    }
+
+    /** Records that a shard was removed. */
+    public void forget(Connection connection, int shard) {
+        Jooq.using(connection).fetch(schema.sql(FORGET), shard);
+    }
+
+    /** The end of a partition of another shard that came before what this shard has. */
+    public record FormerEnd(String stream, int shard, int partition, long end) {}
+
+    /** Returns the ends of other shards that came before what this shard has received. */
+    public List<FormerEnd> formerEnds(Connection connection) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(GIVERS))
+                .map(r -> new FormerEnd(
+                        r.get(0, String.class),
+                        r.get(1, Integer.class),
+                        r.get(2, Integer.class),
+                        r.get(3, Long.class)));
+    }
+
+    /** Returns the first offset of a partition that still exists; empty if the stream was deleted. */
+    public Optional<Long> logStart(Connection connection, String stream, int partition) {
+        return Jooq.using(connection)
+                .fetchOptional(schema.sql(LOG_START), stream, partition)
+                .map(r -> r.get(0, Long.class));
     }
 
     /** Returns whether a stream has its map for a slot map. */
@@ -190,11 +254,6 @@ public final class MoveFunctions {
     /** Returns the partitions that were prepared for slots and are not open yet. */
     public List<Integer> unopened(Connection connection, int streamId) {
         return Jooq.using(connection).fetch(schema.sql(UNOPENED), streamId).map(r -> r.get(0, Integer.class));
-    }
-
-    /** Returns the name of a sink that writes to the shard. */
-    public Optional<String> findSink(Connection connection) {
-        return Jooq.using(connection).fetchOptional(schema.sql(SINKS)).map(r -> r.get(0, String.class));
     }
 
     /** Returns the consumers of all streams. */

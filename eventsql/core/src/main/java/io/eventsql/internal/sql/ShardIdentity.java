@@ -1,7 +1,10 @@
 package io.eventsql.internal.sql;
 
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
@@ -17,6 +20,7 @@ import org.jspecify.annotations.Nullable;
  * @param mapVersion rises with each change of the map
  * @param formerSlotMap the map before, until all shards have this one: then slots of other shards may still belong where it says;
  *     {@code null}: all shards have closed what they give away
+ * @param unused the shards that have no events
  */
 @SuppressWarnings("ArrayRecordComponent") // compared by their content where they are; boxing 1,024 values has no use
 public record ShardIdentity(
@@ -27,12 +31,56 @@ public record ShardIdentity(
         List<UUID> databaseIds,
         int[] slotMap,
         int mapVersion,
-        int @Nullable [] formerSlotMap) {
+        int @Nullable [] formerSlotMap,
+        Unused unused) {
+
+    /**
+     * The shards that have no events: processes need not be given their databases.
+     *
+     * @param spare the numbers of those that were added and have had no slots yet
+     * @param removed the numbers of those that were removed from the cluster
+     */
+    public record Unused(Set<Integer> spare, Set<Integer> removed) {
+        /** All shards are in use. */
+        public static final Unused NONE = new Unused(Set.of(), Set.of());
+
+        public Unused {
+            spare = Set.copyOf(spare);
+            removed = Set.copyOf(removed);
+        }
+
+        /** Returns what the identities of shards say together: a removed one never has events again, a spare one may get some. */
+        public static Unused of(Collection<ShardIdentity> known) {
+            Set<Integer> spare = new TreeSet<>();
+            Set<Integer> removed = new TreeSet<>();
+            for (ShardIdentity one : known) {
+                spare.addAll(one.unused.spare);
+                removed.addAll(one.unused.removed);
+            }
+            // A database that was unavailable when shards were added does not know them.
+            spare.removeIf(shard -> known.stream()
+                    .anyMatch(one -> shard < one.shards() && !one.unused.spare.contains(shard)));
+            return new Unused(spare, removed);
+        }
+
+        /** Returns whether a shard has no events. */
+        public boolean contains(int shard) {
+            return spare.contains(shard) || removed.contains(shard);
+        }
+    }
 
     /** Returns the identity of another shard of the same cluster. */
     public ShardIdentity forShard(int otherNumber) {
         return new ShardIdentity(
-                clusterId, otherNumber, names.get(otherNumber), names, databaseIds, slotMap, mapVersion, formerSlotMap);
+                clusterId,
+                otherNumber,
+                names.get(otherNumber),
+                names,
+                databaseIds,
+                slotMap,
+                mapVersion,
+                formerSlotMap,
+                unused);
     }
 
     /** Returns the number of shards of the cluster. */
@@ -42,7 +90,20 @@ public record ShardIdentity(
 
     /** Returns the identity with further shards, which have no slots. */
     public ShardIdentity withShards(List<String> moreNames, List<UUID> moreIds) {
-        return new ShardIdentity(clusterId, number, name, moreNames, moreIds, slotMap, mapVersion, formerSlotMap);
+        Set<Integer> spare = new TreeSet<>(unused.spare());
+        for (int added = names.size(); added < moreNames.size(); added++) {
+            spare.add(added);
+        }
+        return new ShardIdentity(
+                clusterId,
+                number,
+                name,
+                moreNames,
+                moreIds,
+                slotMap,
+                mapVersion,
+                formerSlotMap,
+                new Unused(spare, unused.removed()));
     }
 
     /** Returns the version that all shards are known to have. */

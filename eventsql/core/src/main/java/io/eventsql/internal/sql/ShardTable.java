@@ -4,7 +4,9 @@ import java.sql.Connection;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** {@code shard}: the one row with the identity of this database in its cluster. */
@@ -14,17 +16,18 @@ public final class ShardTable {
     // Reads one row by a sequential scan; takes no row lock.
     private static final String FIND = """
             SELECT cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version,
-                   former_slot_map
+                   former_slot_map, spare_shards, removed_shards
             FROM eventsql.shard""";
 
     // The primary key (singleton) admits one row.
     private static final String INSERT = """
             INSERT INTO eventsql.shard
-                (cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version)
-            VALUES (?, ?, ?, ?, ?, ?, ?)""";
+                (cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version, spare_shards,
+                 removed_shards)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""";
 
     // Updates the one row, by a sequential scan.
-    private static final String EXTEND = "UPDATE eventsql.shard SET shard_names = ?, database_ids = ?";
+    private static final String EXTEND = "UPDATE eventsql.shard SET shard_names = ?, database_ids = ?, spare_shards = ?";
 
     // Reads one row by a sequential scan.
     private static final String HAS_STREAMS = "SELECT EXISTS (SELECT FROM eventsql.stream)";
@@ -47,11 +50,22 @@ public final class ShardTable {
                         List.of(r.get("database_ids", UUID[].class)),
                         ints(r.get("slot_map", Short[].class)),
                         r.get("map_version", Integer.class),
-                        intsOrNull(r.get("former_slot_map", Short[].class))));
+                        intsOrNull(r.get("former_slot_map", Short[].class)),
+                        new ShardIdentity.Unused(
+                                numbers(r.get("spare_shards", Short[].class)),
+                                numbers(r.get("removed_shards", Short[].class)))));
     }
 
     private static int[] ints(Short[] stored) {
         return Arrays.stream(stored).mapToInt(Short::intValue).toArray();
+    }
+
+    private static Set<Integer> numbers(Short[] stored) {
+        return Arrays.stream(stored).map(Short::intValue).collect(Collectors.toUnmodifiableSet());
+    }
+
+    private static Short[] shorts(Set<Integer> numbers) {
+        return numbers.stream().map(Integer::shortValue).toArray(Short[]::new);
     }
 
     private static int @Nullable [] intsOrNull(Short @Nullable [] stored) {
@@ -64,7 +78,8 @@ public final class ShardTable {
                 .execute(
                         schema.sql(EXTEND),
                         identity.names().toArray(String[]::new),
-                        identity.databaseIds().toArray(UUID[]::new));
+                        identity.databaseIds().toArray(UUID[]::new),
+                        shorts(identity.unused().spare()));
     }
 
     /** Returns whether the database has streams. */
@@ -93,6 +108,8 @@ public final class ShardTable {
                         identity.names().toArray(String[]::new),
                         identity.databaseIds().toArray(UUID[]::new),
                         slots,
-                        identity.mapVersion());
+                        identity.mapVersion(),
+                        shorts(identity.unused().spare()),
+                        shorts(identity.unused().removed()));
     }
 }

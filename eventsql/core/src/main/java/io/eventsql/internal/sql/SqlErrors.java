@@ -38,6 +38,8 @@ public final class SqlErrors {
     public static final String NO_KEY_TRACKING = "ES023";
     public static final String PARTITION_IN_USE = "ES025";
     public static final String NOT_PREPARED = "ES027";
+    public static final String NOT_MOVABLE = "ES028";
+    public static final String SHARD_REMOVED = "ES029";
     public static final String MAY_BE_MOVED = "ES030";
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */

@@ -25,17 +25,19 @@ public final class StreamTable {
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
                    (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking,
-                   m.map_version, m.partitions AS map_partitions, m.slots, m.moved, p.map_version AS first_version,
+                   m.map_version, m.partitions AS map_partitions, m.slots, m.moved, m.is_placement,
+                   p.map_version AS first_version,
                    h.map_version AS cluster_version, h.slot_map, h.former_slot_map
             FROM eventsql.stream s
             JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
             LEFT JOIN eventsql.shard h ON true
             LEFT JOIN LATERAL (
-                SELECT g.map_version, g.partitions, g.slots, g.moved FROM (
-                    SELECT l.map_version, l.partitions, l.slots, l.moved FROM eventsql.stream_placement l
+                SELECT g.map_version, g.partitions, g.slots, g.moved, g.is_placement FROM (
+                    SELECT l.map_version, l.partitions, l.slots, l.moved, true AS is_placement
+                    FROM eventsql.stream_placement l
                     WHERE l.stream_id = s.stream_id
                     UNION ALL
-                    SELECT o.map_version, o.partitions, o.slots, NULL FROM eventsql.stream_map o
+                    SELECT o.map_version, o.partitions, o.slots, NULL, false FROM eventsql.stream_map o
                     WHERE o.stream_id = s.stream_id) g
                 ORDER BY g.map_version DESC LIMIT 1) m ON true
             WHERE name = ?""";
@@ -111,9 +113,11 @@ public final class StreamTable {
      * @param partitions the number of partitions that the map uses
      * @param slots the partition of each slot; {@code null}: {@code hash % partitions}
      * @param moved the partition of each key slot, -1: as {@code slots} says; {@code null}: as {@code slots} says
+     * @param isPlacement whether keys have moved to or from the shard since the stream exists
      */
     @SuppressWarnings("ArrayRecordComponent") // comes from the driver as it is
-    public record StoredMap(int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved) {}
+    public record StoredMap(
+            int version, int partitions, Short @Nullable [] slots, Short @Nullable [] moved, boolean isPlacement) {}
 
     /** Returns the stream of that name. */
     public Optional<Row> find(Connection connection, String name) {
@@ -247,7 +251,8 @@ public final class StreamTable {
                         version,
                         r.get("map_partitions", Integer.class),
                         r.get("slots", Short[].class),
-                        r.get("moved", Short[].class));
+                        r.get("moved", Short[].class),
+                        Boolean.TRUE.equals(r.get("is_placement", Boolean.class)));
     }
 
     /** Returns the storage that the column of that name means. */

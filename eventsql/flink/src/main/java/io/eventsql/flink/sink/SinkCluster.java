@@ -4,6 +4,7 @@ import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
 import io.eventsql.flink.sink.SinkDatabase.WrongDatabaseException;
 import io.eventsql.flink.sink.SinkSql.Identity;
 import java.sql.SQLException;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -86,14 +87,16 @@ final class SinkCluster implements AutoCloseable {
     KeyRoutes findNextRoutes(EventBatch batch) throws SQLException {
         int number = batch.target().shard();
         SinkDatabase database = shard(number);
+        Identity identity = database.findIdentity();
+        confirm(identity, database);
         return routes(
-                database.findIdentity(), Map.of(number, database.findNextMap(batch.stream(), batch.mapVersion())));
+                identity, Map.of(number, database.findNextMap(batch.stream(), batch.mapVersion())));
     }
 
     private static KeyRoutes routes(Identity identity, Map<Integer, PartitionMap> maps) {
         return new KeyRoutes(
                 identity.slotMap(),
-                IntStream.range(0, identity.names().size())
+                IntStream.rangeClosed(0, Collections.max(identity.slotMap())) // without those that have no slots
                         .mapToObj(number -> maps.getOrDefault(number, PartitionMap.UNREAD))
                         .toList());
     }
@@ -134,7 +137,12 @@ final class SinkCluster implements AutoCloseable {
             throw new WrongDatabaseException("The databases belong to the clusters " + known.cluster() + " with shards "
                     + known.names() + " and " + identity.cluster() + " with shards " + identity.names());
         }
-        if (identity.names().size() != databases.size()) {
+        if (identity.mapVersion() > 1) {
+            throw new WrongDatabaseException("Keys have moved between the shards of cluster " + identity.cluster()
+                    + " (slot map " + identity.mapVersion() + "), which sinks do not support");
+        }
+        if (databases.size() < identity.names().size() - identity.unused()
+                || databases.size() > identity.names().size()) {
             throw new WrongDatabaseException("The cluster " + identity.cluster() + " has the shards " + identity.names()
                     + ", but " + databases.size() + " databases are given");
         }

@@ -18,10 +18,12 @@ final class SinkSql {
     /** A payload of NOTIFY is limited; more changes are sent as "anything may have changed". */
     private static final int CHANGES_MAX = 300;
 
-    // Reads two tables of one row by sequential scans.
+    // Reads two tables of one row by sequential scans. A schema of the previous release lacks two of the columns.
     private static final String FIND_IDENTITY = """
             SELECT s.cluster_id, s.shard_number, s.shard_names, s.slot_map, s.map_version,
-                (SELECT max(version) FROM eventsql.schema_version)
+                (SELECT max(version) FROM eventsql.schema_version),
+                jsonb_array_length(coalesce(to_jsonb(s) -> 'spare_shards', '[]'))
+                    + jsonb_array_length(coalesce(to_jsonb(s) -> 'removed_shards', '[]'))
             FROM eventsql.shard s""";
 
     // Index: the primary key of incarnation. NULL if a restore is in progress, or is not recorded yet.
@@ -98,9 +100,16 @@ final class SinkSql {
      * @param shard its number
      * @param names the names of all shards, by number
      * @param schemaVersion the last SQL file that was applied
+     * @param unused the number of shards that have no events, whose databases need not be given
      */
     record Identity(
-            UUID cluster, int shard, List<String> names, List<Integer> slotMap, int mapVersion, int schemaVersion) {
+            UUID cluster,
+            int shard,
+            List<String> names,
+            List<Integer> slotMap,
+            int mapVersion,
+            int schemaVersion,
+            int unused) {
         boolean isSameCluster(Identity other) {
             return cluster.equals(other.cluster);
         }
@@ -120,7 +129,8 @@ final class SinkSql {
                     List.of(names),
                     numbers(row.getArray(4)),
                     row.getInt(5),
-                    row.getInt(6)));
+                    row.getInt(6),
+                    row.getInt(7)));
         }
     }
 

@@ -1,5 +1,6 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.BufferState;
 import io.eventsql.ConsumerListener;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
@@ -76,8 +77,11 @@ public final class EventSqlAutoConfiguration {
         Stream.concat(consumerCallbacks.stream(), publishCallbacks.stream())
                 .filter(ShardNamesAware.class::isInstance)
                 .map(ShardNamesAware.class::cast)
-                .forEach(callback -> callback.setShardNames(
-                        number -> eventSql.buffers().get(number).name()));
+                .forEach(callback -> callback.setShardNames(number -> eventSql.buffers().stream()
+                        .filter(buffer -> buffer.shard() == number)
+                        .map(BufferState::name)
+                        .findFirst()
+                        .orElse("shard" + number)));
         return eventSql;
     }
 

@@ -320,6 +320,18 @@ class ObservedApplicationIT {
     }
 
     @Test
+    void endpoint_movesShards() throws Exception {
+        assertThat(post("/eventsql/preview-shards", "{\"shards\": \"0\"}").body())
+                .contains("\"state\":\"DONE\"", "\"slots\":1024");
+        assertThat(post("/eventsql/move-shards", "{\"shards\": \"0\"}").body()).contains("\"transfers\":[]");
+        assertThat(post("/eventsql/cancel-shard-move", "{}").statusCode()).isEqualTo(200);
+        assertProblem(post("/eventsql/move-shards", "{\"shards\": \"0, 3\"}"), 400, "one is 3");
+        assertProblem(post("/eventsql/move-shards", "{}"), 400, "shards must be given");
+        assertProblem(post("/eventsql/remove-shard", "{\"shards\": \"0,1\"}"), 400, "the number of one shard");
+        assertProblem(post("/eventsql/split-shards", "{\"shards\": \"0\"}"), 400, "must be preview-shards");
+    }
+
+    @Test
     void endpoint_pausesAndResumes() throws Exception {
         newStream("paused");
         List<String> handled = new CopyOnWriteArrayList<>();

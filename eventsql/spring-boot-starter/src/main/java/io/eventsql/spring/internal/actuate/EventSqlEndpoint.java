@@ -12,11 +12,13 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
 import io.eventsql.ShardInfo;
+import io.eventsql.ShardMove;
 import io.eventsql.StartPosition;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import java.time.Instant;
 import java.time.format.DateTimeParseException;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.EnumMap;
@@ -24,6 +26,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.NoSuchElementException;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -42,7 +45,8 @@ import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
  * payloads. A rejected request is answered with its reason. Like every endpoint, it is exposed over HTTP only if the application's configuration does so.
  *
  * <p>{@code GET /actuator/eventsql}, {@code GET …/consumers}, {@code GET …/{stream}/{consumer}}, {@code GET …/{stream}/{consumer}/parked?max=},
- * {@code POST …/{stream}/{consumer}/{pause|resume|seek|redrive}}, {@code POST …/{stream}/{preview-growth|grow|cancel-growth}}.
+ * {@code POST …/{stream}/{consumer}/{pause|resume|seek|redrive}}, {@code POST …/{stream}/{preview-growth|grow|cancel-growth}},
+ * {@code POST …/{preview-shards|move-shards|cancel-shard-move|remove-shard}}.
  */
 @Endpoint(id = "eventsql")
 public final class EventSqlEndpoint {
@@ -300,6 +304,56 @@ public final class EventSqlEndpoint {
                             "operation", "must be preview-growth, grow or cancel-growth, but is " + operation);
             };
         });
+    }
+
+    /** A move of keys between shards; see {@link ShardMove}. */
+    public record KeyMove(ShardMove move) implements OperationResponseBody {}
+
+    /**
+     * Moves keys between shards.
+     *
+     * @param operation {@code preview-shards}, which changes nothing, {@code move-shards}, {@code cancel-shard-move}, or {@code
+     *     remove-shard}
+     * @param shards the numbers of the shards that keys are to belong to, separated by commas; for {@code remove-shard} that of the
+     *     shard; not for {@code cancel-shard-move}
+     */
+    @WriteOperation
+    public WebEndpointResponse<OperationResponseBody> moveShards(@Selector String operation, @Nullable String shards) {
+        return response(() -> {
+            switch (operation) {
+                case "cancel-shard-move" -> eventSql.cancelShardMove();
+                case "remove-shard" -> {
+                    List<Integer> numbers = integers("shards", shards);
+                    if (numbers.size() != 1) {
+                        throw new InvalidInputException("shards", "must be the number of one shard");
+                    }
+                    eventSql.removeShard(numbers.getFirst());
+                }
+                case "preview-shards" -> {
+                    return new KeyMove(eventSql.previewShards(integers("shards", shards)));
+                }
+                case "move-shards" -> {
+                    return new KeyMove(eventSql.moveShards(integers("shards", shards)));
+                }
+                default ->
+                    throw new InvalidInputException(
+                            "operation",
+                            "must be preview-shards, move-shards, cancel-shard-move or remove-shard, but is "
+                                    + operation);
+            }
+            return new Result(operation, null);
+        });
+    }
+
+    private static List<Integer> integers(String field, @Nullable String text) {
+        if (text == null) {
+            throw new InvalidInputException(field, "must be given: numbers of shards, separated by commas");
+        }
+        List<Integer> numbers = new ArrayList<>();
+        for (String part : text.split(",")) {
+            numbers.add(Objects.requireNonNull(integer(field, part.strip())));
+        }
+        return numbers;
     }
 
     /** Where an operation applies, as far as the request says. */

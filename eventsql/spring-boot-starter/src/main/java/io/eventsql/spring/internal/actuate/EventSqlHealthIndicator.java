@@ -7,6 +7,7 @@ import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.ReplicaStatus;
 import io.eventsql.ShardInfo;
+import io.eventsql.ShardMove;
 import io.eventsql.Subscription;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -40,6 +41,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
     private final DelayedPartitions delayedPartitions;
     private final Map<String, BoundedCheck<Boolean>> shards = new LinkedHashMap<>();
     private final BoundedCheck<ConsumerOverview> allConsumers;
+    private final BoundedCheck<Optional<ShardMove>> shardMove;
 
     /**
      * @param statusIfStopped the status while a partition of a consumer of this process is stopped or its circuit breaker is
@@ -55,6 +57,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
             shards.put(shard.name(), new BoundedCheck<>(shard.name(), () -> isAvailable(shard.shard())));
         }
         this.allConsumers = new BoundedCheck<>("consumers", eventSql::consumers);
+        this.shardMove = new BoundedCheck<>("shard move", eventSql::currentShardMove);
     }
 
     @Override
@@ -63,6 +66,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         Map<String, BoundedCheck.Pending<Boolean>> checks = new LinkedHashMap<>();
         shards.forEach((name, check) -> checks.put(name, check.start()));
         BoundedCheck.Pending<ConsumerOverview> consumersCheck = allConsumers.start();
+        BoundedCheck.Pending<Optional<ShardMove>> moveCheck = shardMove.start();
 
         Health.Builder health = Health.up();
         addConsumers(health, consumersCheck, deadline);
@@ -75,6 +79,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
             health.withDetail("blockedPartitions", blocked);
         }
         addUnlessEmpty(health, "replicas", replicas());
+        addMove(health, moveCheck, deadline);
         Map<String, String> statuses = new LinkedHashMap<>();
         checks.forEach((name, check) -> statuses.put(name, status(check, deadline)));
         Map<String, String> consumers = consumers();
@@ -91,6 +96,22 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         return health.withDetail("shards", statuses)
                 .withDetail("consumers", consumers)
                 .build();
+    }
+
+    /** A move is continued by no process by itself. If a shard is unavailable, that is shown as such. */
+    private static void addMove(
+            Health.Builder health, BoundedCheck.Pending<Optional<ShardMove>> check, long deadline) {
+        try {
+            check.await(deadline)
+                    .ifPresent(move -> health.withDetail(
+                            "shardMove",
+                            "keys are being moved to the shards " + move.shards() + " (" + move.state()
+                                    + "); complete that with moveShards" + (move.state() == ShardMove.State.PREPARING
+                                            ? ", or cancel it with cancelShardMove"
+                                            : "")));
+        } catch (TimeoutException | ExecutionException e) {
+            health.withDetail("shardMove", "unknown");
+        }
     }
 
     /** A replica that is not used is no failure: its readers read from the primary. */
@@ -219,7 +240,11 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
     }
 
     private String shardName(int shard) {
-        return eventSql.buffers().get(shard).name();
+        return eventSql.buffers().stream()
+                .filter(buffer -> buffer.shard() == shard)
+                .map(BufferState::name)
+                .findFirst()
+                .orElse("shard" + shard);
     }
 
     private static String name(String stream, String consumer) {

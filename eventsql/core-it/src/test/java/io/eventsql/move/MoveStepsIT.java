@@ -1,0 +1,183 @@
+package io.eventsql.move;
+
+import static io.eventsql.move.MoveCluster.STREAM;
+import static io.eventsql.move.MoveCluster.assertHandledInOrder;
+import static io.eventsql.move.MoveCluster.publish;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import io.eventsql.Compaction;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.InvalidInputException;
+import io.eventsql.ShardMove;
+import io.eventsql.ShardMove.State;
+import io.eventsql.Subscription;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Sql;
+import io.eventsql.move.DyingDataSource.DiedException;
+import io.eventsql.move.DyingDataSource.Steps;
+import java.sql.SQLException;
+import java.util.List;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Goal: a move that dies after any of its steps is cancelled or completed by another process; nothing is lost, stored twice or
+ * handled out of order, and what a cancelled decision has left behind does not disturb a later one.
+ *
+ * <p>Method: the data sources of the moving process throw after the commit of a step.
+ */
+@Timeout(180)
+class MoveStepsIT {
+    private static final List<Integer> TWO = List.of(0, 1);
+    private static final List<Integer> THREE = List.of(0, 1, 2);
+    /** Deciding, joining on two other shards, preparing the only stream, and freezing the receiver. */
+    private static final int STEPS_BEFORE_CLOSING = 5;
+
+    private static final int STEPS_OF_JOINING = 12;
+
+    private final MoveCluster cluster = new MoveCluster(3);
+
+    @BeforeEach
+    void createCluster() {
+        cluster.create(2);
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    /** Moves keys, and dies after a number of steps; returns them. */
+    private List<String> dieAfter(int number, List<Integer> target) {
+        Steps steps = new Steps(number);
+        List<DataSource> dying = cluster.dataSources().stream()
+                .map(database -> (DataSource) new DyingDataSource(database, steps))
+                .toList();
+        try (EventSql eventSql = MoveCluster.builder(dying).build()) {
+            assertThatThrownBy(() -> eventSql.moveShards(target)).isInstanceOf(DiedException.class);
+        }
+        assertThat(steps.taken()).hasSize(number);
+        return steps.taken();
+    }
+
+    @Test
+    void crash_afterEachStep_anotherProcessCancelsOrCompletes() {
+        EventSql steady = cluster.open(3);
+        int published = 0;
+        Handled handled = new Handled();
+        List<String> steps = List.of();
+        try (Subscription member = steady.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+            for (int step = 1; step <= STEPS_OF_JOINING; step++) {
+                steps = dieAfter(step, THREE);
+                publish(steady, STREAM, published, published += 60);
+                State state = steady.previewShards(THREE).state();
+                if (step <= STEPS_BEFORE_CLOSING) {
+                    assertThat(state).as("after %s", steps).isEqualTo(State.PREPARING);
+                    steady.cancelShardMove();
+                    assertThat(steady.previewShards(THREE).state()).isEqualTo(State.PENDING);
+                    publish(steady, STREAM, published, published += 60);
+                    continue;
+                }
+                if (step < STEPS_OF_JOINING) {
+                    assertThat(state).as("after %s", steps).isEqualTo(State.MOVING);
+                    assertThat(steady.currentShardMove()).map(ShardMove::shards).hasValue(THREE);
+                    assertThatThrownBy(steady::cancelShardMove).hasMessageContaining("cannot be cancelled any more");
+                }
+                assertThat(steady.moveShards(THREE).isDone()).isTrue();
+                publish(steady, STREAM, published, published += 60);
+                dieAfter(step, TWO);
+                publish(steady, STREAM, published, published += 60);
+                assertThat(steady.moveShards(TWO).isDone()).isTrue();
+                assertThat(steady.currentShardMove()).isEmpty();
+                publish(steady, STREAM, published, published += 60);
+            }
+            handled.awaitSize(published);
+        }
+        assertThat(steps).as("the last one").endsWith("finish_move");
+        assertHandledInOrder(handled, 0, published);
+        Handled replayed = new Handled();
+        try (Subscription member = cluster.open(3).subscribe(ConsumerSpec.of(STREAM, "later"), replayed::add)) {
+            replayed.awaitSize(published);
+        }
+        assertHandledInOrder(replayed, 0, published);
+    }
+
+    /** A process that was held up continues to cancel, or to prepare, what was decided before the current move. */
+    @Test
+    void cancel_ofAnEarlierDecision_leavesTheCurrentOneAlone() throws Exception {
+        EventSql steady = cluster.open(3);
+        dieAfter(STEPS_BEFORE_CLOSING, THREE);
+        steady.cancelShardMove();
+        dieAfter(STEPS_BEFORE_CLOSING, THREE);
+        DataSource receiver = cluster.dataSources().get(2);
+        assertThat(attemptAt(receiver)).isEqualTo(2);
+        Sql.execute(receiver, "SELECT eventsql.leave_move_v1(2, 1)");
+        assertThat(attemptAt(receiver)).isEqualTo(2);
+        Throwable joining = catchThrowable(() -> Sql.execute(
+                receiver, "SELECT eventsql.join_move_v1(2, slot_map, 1, true) FROM eventsql.shard_move"));
+        assertThat(joining).isInstanceOfSatisfying(SQLException.class, e -> assertThat(e.getSQLState())
+                .isEqualTo("ES001"));
+        assertThat(steady.moveShards(THREE).isDone()).isTrue();
+    }
+
+    private static long attemptAt(DataSource database) throws SQLException {
+        return Sql.queryLong(database, "SELECT attempt FROM eventsql.shard_move");
+    }
+
+    @Test
+    void createStream_whileKeysMove_movesToo() {
+        EventSql steady = cluster.open(3);
+        dieAfter(1, THREE);
+        steady.createStream(MoveCluster.stream("early"));
+        publish(steady, "early", 0, 60);
+        assertThat(steady.moveShards(THREE).isDone()).isTrue();
+        publish(steady, "early", 60, 120);
+        Handled handled = new Handled();
+        try (Subscription member = steady.subscribe(ConsumerSpec.of("early", "c"), handled::add)) {
+            handled.awaitSize(120);
+        }
+        assertHandledInOrder(handled, 0, 120);
+        assertThat(handled.events().stream().map(e -> e.position().shard())).contains(2);
+    }
+
+    @Test
+    void createStream_afterReceiversAreFrozen_isOpenedByTheMove() {
+        EventSql steady = cluster.open(3);
+        steady.moveShards(THREE);
+        publish(steady, STREAM, 0, 60);
+        dieAfter(8, TWO); // deciding, joining twice, preparing twice, freezing twice, beginning to close
+        steady.createStream(MoveCluster.stream("late"));
+        assertThat(steady.moveShards(TWO).isDone()).isTrue();
+        publish(steady, "late", 0, 120);
+        Handled handled = new Handled();
+        try (Subscription member = steady.subscribe(ConsumerSpec.of("late", "c"), handled::add)) {
+            handled.awaitSize(120);
+        }
+        assertHandledInOrder(handled, 0, 120);
+    }
+
+    @Test
+    void createStream_thatCannotMove_isRejectedWhileKeysMove() {
+        EventSql steady = cluster.open(3);
+        dieAfter(3, THREE); // all shards know of it
+        assertThatThrownBy(() -> steady.createStream(MoveCluster.stream("versioned").withKeyVersions()))
+                .isInstanceOf(EventSqlException.class)
+                .hasMessageContaining("keys are being moved between shards");
+        assertThatThrownBy(() -> steady.alterStream(MoveCluster.stream(STREAM).withCompaction(Compaction.DEFAULT)))
+                .isInstanceOf(EventSqlException.class)
+                .hasMessageContaining("keys are being moved between shards");
+        steady.cancelShardMove();
+        steady.createStream(MoveCluster.stream("versioned").withKeyVersions());
+        assertThatThrownBy(() -> steady.moveShards(THREE))
+                .isInstanceOf(InvalidInputException.class)
+                .hasMessageContaining("versioned counts the events of its keys");
+        assertThat(steady.currentShardMove()).isEmpty();
+    }
+}

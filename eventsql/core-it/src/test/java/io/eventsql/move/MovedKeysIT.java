@@ -1,0 +1,137 @@
+package io.eventsql.move;
+
+import static io.eventsql.move.MoveCluster.KEYS;
+import static io.eventsql.move.MoveCluster.STREAM;
+import static io.eventsql.move.MoveCluster.publish;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.Compaction;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.InvalidInputException;
+import io.eventsql.StartPosition;
+import io.eventsql.StoredEvent;
+import io.eventsql.Subscription;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Sql;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.Optional;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Goal: what reads, controls or changes streams after keys have moved does it right, or says why not. */
+@Timeout(120)
+class MovedKeysIT {
+    private final MoveCluster cluster = new MoveCluster(3);
+    private EventSql outdated;
+    private EventSql three;
+
+    @BeforeEach
+    void move() {
+        cluster.create(2);
+        outdated = cluster.open(3);
+        three = cluster.open(3);
+        publish(three, STREAM, 0, KEYS);
+        three.moveShards(List.of(1, 2));
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    /** A process that neither publishes nor consumes has not noticed the move. */
+    @Test
+    void readKeyAndLatest_processKnowsTheFormerSlotMap_readsTheOwner() {
+        three.createStream(MoveCluster.stream("indexed").withKeyIndex());
+        three.createStream(MoveCluster.stream("compacted").withCompaction(Compaction.DEFAULT));
+        publish(three, "indexed", 0, 2 * KEYS);
+        publish(three, "compacted", 0, 2 * KEYS);
+        for (int i = 0; i < KEYS; i++) {
+            String key = "key-" + i;
+            assertThat(outdated.keyVersion("indexed", key)).as(key).isEqualTo(2);
+            assertThat(outdated.readKey("indexed", key).events())
+                    .extracting(StoredEvent::text)
+                    .containsExactly(Integer.toString(i), Integer.toString(i + KEYS));
+            assertThat(outdated.latest("compacted", key))
+                    .map(StoredEvent::text)
+                    .isEqualTo(Optional.of(Integer.toString(i + KEYS)));
+        }
+    }
+
+    @Test
+    void alterStream_compactionAfterKeysHaveMoved_isRejected() {
+        assertThatThrownBy(() -> three.alterStream(MoveCluster.stream(STREAM).withCompaction(Compaction.DEFAULT)))
+                .isInstanceOf(InvalidInputException.class)
+                .hasMessageContaining("have moved between shards");
+    }
+
+    @Test
+    void grow_keysHaveMoved_saysWhyNotAndLaterStreamsGrow() {
+        assertThatThrownBy(() -> three.grow(STREAM, 4))
+                .isInstanceOf(InvalidInputException.class)
+                .hasMessageContaining("keys that have moved between shards");
+        three.createStream(MoveCluster.stream("later"));
+        publish(three, "later", 0, KEYS);
+        assertThatThrownBy(() -> three.grow("later", 4)).hasMessageContaining("or none yet on shard0");
+        three.moveShards(List.of(0, 1, 2));
+        three.createStream(MoveCluster.stream("last"));
+        publish(three, "last", 0, KEYS);
+        assertThat(three.grow("last", 4).shards()).hasSize(3);
+        publish(three, "last", KEYS, 2 * KEYS);
+        Handled handled = new Handled();
+        try (Subscription member = three.subscribe(ConsumerSpec.of("last", "c"), handled::add)) {
+            handled.awaitSize(2 * KEYS);
+        }
+        MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
+    }
+
+    /** A process of the previous release seeks without telling the receivers. */
+    @Test
+    void seek_receiversWereNotTold_isRejected() throws Exception {
+        Handled handled = new Handled();
+        try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+            handled.awaitSize(KEYS);
+        }
+        assertThatThrownBy(() -> Sql.execute(
+                        cluster.dataSources().get(0),
+                        "SELECT eventsql.seek_v1(eventsql.incarnation_v1(), consumer_id, 0, 0, NULL)"
+                                + " FROM eventsql.consumer WHERE name = 'c'"))
+                .isInstanceOfSatisfying(
+                        SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
+        three.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
+    }
+
+    /** A consumer that is created anew handles what a former shard has before what its receivers have. */
+    @Test
+    void delete_consumerIsCreatedAnew_handlesInOrder() {
+        publish(three, STREAM, KEYS, 2 * KEYS);
+        for (int time = 0; time < 2; time++) {
+            Handled handled = new Handled();
+            try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "again"), handled::add)) {
+                handled.awaitSize(2 * KEYS);
+            }
+            MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
+            three.consumer(STREAM, "again").delete();
+        }
+    }
+
+    @Test
+    void moveShards_processWasStartedBeforeShardsWereAdded_isRejected() {
+        // Given all databases that are in use, but not the spare one.
+        assertThatThrownBy(() -> cluster.open(cluster.dataSources().subList(0, 2)))
+                .hasMessageContaining("all shards that have events");
+        try (MoveCluster other = new MoveCluster(3)) {
+            other.create(2);
+            EventSql two = other.open(2);
+            assertThatThrownBy(() -> two.moveShards(List.of(0)))
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining("shard2 is missing");
+        }
+    }
+}
