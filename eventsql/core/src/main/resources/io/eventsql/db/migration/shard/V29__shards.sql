@@ -156,15 +156,13 @@ SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '2s'
 AS $$
 BEGIN
-    IF NEW.compaction OR (TG_OP = 'INSERT' AND NEW.key_tracking <> 'off') THEN
-        PERFORM FROM eventsql.shard s FOR SHARE;
-        IF EXISTS (SELECT FROM eventsql.shard_move) THEN
-            RAISE EXCEPTION 'keys are being moved between shards; complete or cancel that before stream % has compaction or'
-                ' counts the events of its keys', NEW.name USING ERRCODE = 'ES028';
-        ELSIF EXISTS (SELECT FROM eventsql.stream_placement l WHERE l.stream_id = NEW.stream_id) THEN
-            RAISE EXCEPTION 'keys of stream % have moved between shards, which compaction does not know', NEW.name
-                USING ERRCODE = 'ES028';
-        END IF;
+    PERFORM FROM eventsql.shard s FOR SHARE;
+    IF EXISTS (SELECT FROM eventsql.shard_move) THEN
+        RAISE EXCEPTION 'keys are being moved between shards; complete or cancel that before stream % has compaction or counts the events of its keys',
+            NEW.name USING ERRCODE = 'ES028';
+    ELSIF EXISTS (SELECT FROM eventsql.stream_placement l WHERE l.stream_id = NEW.stream_id) THEN
+        RAISE EXCEPTION 'keys of stream % have moved between shards, which compaction does not know', NEW.name
+            USING ERRCODE = 'ES028';
     END IF;
     RETURN NEW;
 END $$;
@@ -172,7 +170,7 @@ CREATE TRIGGER reject_unmovable_stream_when_created BEFORE INSERT ON eventsql.st
     FOR EACH ROW WHEN (NEW.compaction OR NEW.key_tracking <> 'off')
     EXECUTE FUNCTION eventsql.reject_unmovable_stream_v1();
 CREATE TRIGGER reject_unmovable_stream_when_altered BEFORE UPDATE ON eventsql.stream
-    FOR EACH ROW WHEN (NEW.compaction AND NOT OLD.compaction)
+    FOR EACH ROW WHEN (NEW.compaction AND NOT OLD.compaction OR NEW.key_tracking <> OLD.key_tracking)
     EXECUTE FUNCTION eventsql.reject_unmovable_stream_v1();
 
 -- Decides a move, unless one to this version is decided: where moves to it are decided.
@@ -931,8 +929,8 @@ BEGIN
     RETURN true;
 END $$;
 
--- As in version 25. A shard that has given slots away moves a consumer only in a transaction that has called count_seek_v1, after the
--- receivers were told: a process of the previous release does neither.
+-- As in version 25. A shard that has given slots away moves a consumer only in a transaction that has called count_seek_v1, after
+-- hold_receivers_v1 on the others: a process of the previous release calls neither.
 CREATE OR REPLACE FUNCTION eventsql.seek_v1(
     p_incarnation text, p_consumer_id int, p_partition int, p_next_offset bigint, p_epoch bigint)
 RETURNS boolean
