@@ -36,7 +36,7 @@ public final class EventSqlBuilder {
     }
 
     /**
-     * Adds databases that are new, next to all of the cluster's own, as further shards. No key belongs to them until {@link
+     * Adds databases that are new, next to all of the cluster's own, as further shards, numbered in their order. No key belongs to them until {@link
      * EventSql#moveShards} moves some. Processes that are not given the databases continue as before; once keys have moved, they
      * cannot publish those. Without this, a new database next to those of a cluster is rejected.
      */

@@ -58,6 +58,9 @@ class MoveChaosIT {
     private static final String STREAM = "moving";
     private static final int SHARDS = 5;
     private static final int FIRST_SHARDS = 3;
+    /** About as long as a move takes. */
+    private static final int MOVE_MS = 1_000;
+
     private static final Duration DEADLINE = Duration.ofMinutes(3);
 
     @TempDir
@@ -125,6 +128,9 @@ class MoveChaosIT {
             startPublisher();
             startPublisher();
             startMover();
+            for (ChildProcess publisher : publishers) {
+                publisher.awaitLine("READY");
+            }
             Thread measuring = new Thread(() -> measure(eventSql), "measuring");
             measuring.start();
             moveAndKill(random, eventSql);
@@ -175,37 +181,37 @@ class MoveChaosIT {
 
     private void startPublisher() throws IOException {
         Path file = folder.resolve("acknowledged-" + acknowledgements.size());
-        ChildProcess process = start("publish", "p" + acknowledgements.size(), file.toString());
+        publishers.add(start("publish", "p" + acknowledgements.size(), file.toString()));
         acknowledgements.add(file);
-        process.awaitLine("READY");
-        publishers.add(process);
     }
 
     private void startMember() throws IOException {
         members.add(start("consume", "plain", folder.resolve("plain").toString()));
     }
 
-    private ChildProcess startMover() throws IOException {
-        ChildProcess process = start("move");
-        process.awaitLine("READY");
-        movers.add(process);
-        return process;
+    /** Starts a moving process, which is ready when it is needed. */
+    private void startMover() throws IOException {
+        movers.add(start("move"));
     }
 
     /** Has a process move keys; if it is killed, another one completes the move. */
     private void move(Random random, List<Integer> target) throws Exception {
         String shards = target.stream().map(String::valueOf).collect(Collectors.joining(","));
         while (KILLS && random.nextInt(2) == 0) {
-            ChildProcess mover = movers.isEmpty() ? startMover() : movers.getLast();
+            ChildProcess mover = movers.removeFirst();
+            startMover();
+            mover.awaitLine("READY");
             mover.send(shards);
-            TimeUnit.MILLISECONDS.sleep(random.nextInt(250));
+            TimeUnit.MILLISECONDS.sleep(random.nextInt(MOVE_MS));
             mover.kill();
-            movers.remove(mover);
             injected.merge("mover", 1, Integer::sum);
         }
-        ChildProcess mover = movers.isEmpty() ? startMover() : movers.getLast();
+        ChildProcess mover = movers.removeFirst();
+        startMover();
+        mover.awaitLine("READY");
         mover.send(shards);
         mover.awaitLine("MOVED");
+        mover.close();
     }
 
     private void killSomething(Random random) throws Exception {
@@ -250,6 +256,9 @@ class MoveChaosIT {
             positions.add(event.value() + " " + event.shard() + " " + event.partition() + " " + event.offset());
         }
         for (Path file : acknowledgements) {
+            if (!Files.exists(file)) {
+                continue; // killed before it had published
+            }
             String text = Files.readString(file);
             assertThat(text.substring(0, text.lastIndexOf('\n') + 1).lines().filter(line -> !positions.contains(line)))
                     .as("acknowledged, but not stored there")

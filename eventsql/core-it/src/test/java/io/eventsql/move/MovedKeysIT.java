@@ -5,17 +5,21 @@ import static io.eventsql.move.MoveCluster.STREAM;
 import static io.eventsql.move.MoveCluster.publish;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
+import io.eventsql.ExpectedVersion;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Optional;
@@ -61,6 +65,23 @@ class MovedKeysIT {
             assertThat(outdated.latest("compacted", key))
                     .map(StoredEvent::text)
                     .isEqualTo(Optional.of(Integer.toString(i + KEYS)));
+        }
+    }
+
+    @Test
+    void publishExpected_inTransactionOfAProcessWithTheFormerSlotMap_countsAtTheOwner() throws Exception {
+        three.createStream(MoveCluster.stream("versioned").withKeyVersions());
+        for (int i = 0; i < 20; i++) {
+            String key = "key-" + i;
+            int owner = three.publisher()
+                    .publish("versioned", Event.ofText(key, "1"))
+                    .shard();
+            try (Connection transaction = cluster.dataSources().get(owner).getConnection()) {
+                transaction.setAutoCommit(false);
+                outdated.outbox().publish(transaction, "versioned", Event.ofText(key, "2"), ExpectedVersion.of(1));
+                transaction.commit();
+            }
+            await().until(() -> three.keyVersion("versioned", key) == 2);
         }
     }
 

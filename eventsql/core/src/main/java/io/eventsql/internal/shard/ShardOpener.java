@@ -214,7 +214,7 @@ final class ShardOpener {
                 .orElse(null);
         ShardIdentity cluster = known == null
                 ? newCluster(given.stream().map(Reached::id).toList())
-                : addShards ? withAdded(known, locked) : known;
+                : addShards ? withAdded(known, given, locked) : known;
         boolean recorded = false;
         for (Locked one : locked) {
             ShardIdentity own = one.reached.identity();
@@ -235,8 +235,8 @@ final class ShardOpener {
         }
     }
 
-    /** Returns the identity of a cluster with the databases that have none as further shards, without slots. */
-    private ShardIdentity withAdded(ShardIdentity known, List<Locked> locked) {
+    /** Returns the identity of a cluster with the databases that have none as further shards, in their order, without slots. */
+    private ShardIdentity withAdded(ShardIdentity known, List<Reached> inOrder, List<Locked> locked) {
         Set<UUID> given = locked.stream().map(l -> l.reached.id()).collect(Collectors.toSet());
         for (int number = 0; number < known.shards(); number++) {
             if (!given.contains(known.databaseIds().get(number))
@@ -246,7 +246,11 @@ final class ShardOpener {
         }
         List<String> names = new ArrayList<>(known.names());
         List<UUID> ids = new ArrayList<>(known.databaseIds());
-        for (Locked one : locked) {
+        for (Reached reached : inOrder) {
+            Locked one = locked.stream()
+                    .filter(l -> l.reached.database().equals(reached.database()))
+                    .findFirst()
+                    .orElseThrow();
             if (one.reached.identity() == null && !ids.contains(one.reached.id())) {
                 if (identities.hasStreams(one.connection)) {
                     throw new ShardIdentityException("The " + one.reached.label()

@@ -231,6 +231,38 @@ class BatchAppenderIT {
     }
 
     @Test
+    void append_keysHaveMovedBetweenShards_failsAndSaysSo() throws Exception {
+        try (FlinkFixture other = new FlinkFixture()) {
+            other.eventSql.createStream(StreamSpec.of("moved").withPartitions(1));
+            SinkSettings settings = settings("moved", DeliveryGuarantee.AT_LEAST_ONCE);
+            SinkSettings ofOther = new SinkSettings(
+                    other.urls(),
+                    settings.user(),
+                    settings.password(),
+                    settings.schema(),
+                    settings.stream(),
+                    settings.sink(),
+                    settings.guarantee(),
+                    1,
+                    1,
+                    Duration.ZERO,
+                    settings.networkTimeout(),
+                    settings.failureTimeout());
+            try (BatchAppender appender = new BatchAppender(ofOther)) {
+                appender.append(List.of(batch("moved", UUID.randomUUID(), 1, new Target(0, 0), "a")));
+                other.eventSql.moveShards(List.of(1));
+                assertThatIOException()
+                        .isThrownBy(() -> appender.append(
+                                List.of(batch("moved", UUID.randomUUID(), 1, new Target(0, 0), "b"))))
+                        .withMessageContaining("which sinks do not support");
+                assertThatIOException()
+                        .isThrownBy(appender::findRoutes)
+                        .withMessageContaining("Keys have moved between the shards");
+            }
+        }
+    }
+
+    @Test
     void wrongDatabases_areRejected() {
         try (BatchAppender appender = appender("none")) {
             assertThatIOException()
