@@ -18,6 +18,9 @@ import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
 import io.eventsql.fixture.process.MoveProcess;
+import io.eventsql.internal.schema.Migrator;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.SqlSchema;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -49,15 +52,20 @@ import org.junit.jupiter.api.io.TempDir;
  * does the server of the databases, which is restarted. A publisher of this process measures the longest call. {@code
  * -Deventsql.test.kills=false} kills nothing.
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 4; {@code -Deventsql.test.seed=N} repeats the choices, but
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds, at a higher rate, instead of two moves; {@code -Deventsql.test.seed=N} repeats the choices, but
  * not their timing.
  */
 class MoveChaosIT {
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 4);
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 0);
     private static final boolean KILLS = !"false".equals(System.getProperty("eventsql.test.kills"));
     private static final String STREAM = "moving";
     private static final int SHARDS = 5;
     private static final int FIRST_SHARDS = 3;
+    /** Between 20 events of a publisher. */
+    private static final int PUBLISH_PAUSE_MS = SECONDS > 0 ? 25 : 100;
+
+    private static final int MEMBERS = SECONDS > 0 ? 2 : 1;
+    private static final int PUBLISHERS = SECONDS > 0 ? 2 : 1;
     /** About as long as a move takes. */
     private static final int MOVE_MS = 1_000;
 
@@ -89,8 +97,10 @@ class MoveChaosIT {
         try (EmbeddedEventsDb started = EmbeddedEventsDb.builder().start()) {
             database = started;
             List<String> all = new ArrayList<>();
+            new Migrator(new SqlSchema(settings.schema()), true)
+                    .migrate(new Database(database.createDatabase("tables"), settings.networkTimeout()));
             for (int i = 0; i < SHARDS; i++) {
-                database.createDatabase("shard" + i);
+                database.createDatabase("shard" + i, "tables"); // which is faster than migrating each
                 String url = database.jdbcUrl("shard" + i);
                 all.add(url);
                 pools.add(Pools.pool(url, database.username(), database.password(), config -> {
@@ -123,11 +133,13 @@ class MoveChaosIT {
                     slow.add(event);
                 });
                 Subscription replayingMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "replay"), replayed::add)) {
-            startMember();
-            startMember();
-            startPublisher();
-            startPublisher();
             startMover();
+            for (int i = 0; i < MEMBERS; i++) {
+                startMember();
+            }
+            for (int i = 0; i < PUBLISHERS; i++) {
+                startPublisher();
+            }
             for (ChildProcess publisher : publishers) {
                 publisher.awaitLine("READY");
             }
@@ -181,7 +193,7 @@ class MoveChaosIT {
 
     private void startPublisher() throws IOException {
         Path file = folder.resolve("acknowledged-" + acknowledgements.size());
-        publishers.add(start("publish", "p" + acknowledgements.size(), file.toString()));
+        publishers.add(start("publish", "p" + acknowledgements.size(), file.toString(), Integer.toString(PUBLISH_PAUSE_MS)));
         acknowledgements.add(file);
     }
 

@@ -27,6 +27,9 @@ record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
          */
         static final PartitionMap UNREAD = first(0, 1);
 
+        /** That of a shard to which no keys belong: it gets no events. */
+        static final PartitionMap NO_SLOTS = first(-1, 1);
+
         /** Returns the map of a stream that has not grown. */
         static PartitionMap first(int version, int partitions) {
             return new PartitionMap(version, partitions, List.of());
@@ -49,6 +52,9 @@ record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
     /** Returns the partition of events without a key, which take turns: that of the given turn. */
     Target ofTurn(int turn) {
         int shard = Math.floorMod(turn, shards.size());
+        while (shards.get(shard) == PartitionMap.NO_SLOTS) {
+            shard = (shard + 1) % shards.size();
+        }
         return new Target(
                 shard,
                 Math.floorMod(

@@ -87,17 +87,18 @@ final class SinkCluster implements AutoCloseable {
     KeyRoutes findNextRoutes(EventBatch batch) throws SQLException {
         int number = batch.target().shard();
         SinkDatabase database = shard(number);
-        Identity identity = database.findIdentity();
-        confirm(identity, database);
         return routes(
-                identity, Map.of(number, database.findNextMap(batch.stream(), batch.mapVersion())));
+                database.findIdentity(), Map.of(number, database.findNextMap(batch.stream(), batch.mapVersion())));
     }
 
     private static KeyRoutes routes(Identity identity, Map<Integer, PartitionMap> maps) {
+        Set<Integer> withSlots = Set.copyOf(identity.slotMap());
         return new KeyRoutes(
                 identity.slotMap(),
-                IntStream.rangeClosed(0, Collections.max(identity.slotMap())) // without those that have no slots
-                        .mapToObj(number -> maps.getOrDefault(number, PartitionMap.UNREAD))
+                IntStream.rangeClosed(0, Collections.max(withSlots))
+                        .mapToObj(number -> withSlots.contains(number)
+                                ? maps.getOrDefault(number, PartitionMap.UNREAD)
+                                : PartitionMap.NO_SLOTS)
                         .toList());
     }
 
@@ -136,10 +137,6 @@ final class SinkCluster implements AutoCloseable {
         if (known != null && !known.isSameCluster(identity)) {
             throw new WrongDatabaseException("The databases belong to the clusters " + known.cluster() + " with shards "
                     + known.names() + " and " + identity.cluster() + " with shards " + identity.names());
-        }
-        if (identity.mapVersion() > 1) {
-            throw new WrongDatabaseException("Keys have moved between the shards of cluster " + identity.cluster()
-                    + " (slot map " + identity.mapVersion() + "), which sinks do not support");
         }
         if (databases.size() < identity.names().size() - identity.unused()
                 || databases.size() > identity.names().size()) {

@@ -70,7 +70,8 @@ final class SinkDatabase implements AutoCloseable {
     }
 
     private Optional<PartitionMap> findMap(Connection current, String stream) throws SQLException {
-        return sql.findMap(current, stream, requireIdentity(current).mapVersion());
+        requireIdentity(current);
+        return sql.findMap(current, stream);
     }
 
     /** Returns the map of a stream that followed a version, or the newest if none is known to have followed. */

@@ -35,10 +35,11 @@ final class SinkSql {
             FROM eventsql.stream
             WHERE name = ?""";
 
-    // Indexes: stream_name_unique, the primary key of stream_map. Takes no lock.
+    // Indexes: stream_name_unique, the primary keys of stream_partition and stream_map. Takes no lock.
     private static final String FIND_MAP = """
-            SELECT s.partitions, m.map_version, m.partitions, m.slots
+            SELECT s.partitions, coalesce(m.map_version, p.map_version), m.partitions, m.slots
             FROM eventsql.stream s
+            JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
             LEFT JOIN LATERAL (
                 SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
                 WHERE g.stream_id = s.stream_id
@@ -156,13 +157,11 @@ final class SinkSql {
 
     /**
      * Returns the newest map of a stream; empty if the stream does not exist.
-     *
-     * @param firstVersion that of the shard, which streams have until they grow
      */
-    Optional<PartitionMap> findMap(Connection connection, String stream, int firstVersion) throws SQLException {
+    Optional<PartitionMap> findMap(Connection connection, String stream) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(findMap)) {
             statement.setString(1, stream);
-            return readMap(statement, firstVersion);
+            return readMap(statement);
         }
     }
 
@@ -171,11 +170,11 @@ final class SinkSql {
         try (PreparedStatement statement = connection.prepareStatement(findNextMap)) {
             statement.setInt(1, version);
             statement.setString(2, stream);
-            return readMap(statement, version);
+            return readMap(statement);
         }
     }
 
-    private static Optional<PartitionMap> readMap(PreparedStatement statement, int firstVersion) throws SQLException {
+    private static Optional<PartitionMap> readMap(PreparedStatement statement) throws SQLException {
         try (ResultSet row = statement.executeQuery()) {
             if (!row.next()) {
                 return Optional.empty();
@@ -183,7 +182,7 @@ final class SinkSql {
             Array slots = row.getArray(4);
             return Optional.of(
                     slots == null
-                            ? PartitionMap.first(firstVersion, row.getInt(1))
+                            ? PartitionMap.first(row.getInt(2), row.getInt(1))
                             : new PartitionMap(row.getInt(2), row.getInt(3), numbers(slots)));
         }
     }

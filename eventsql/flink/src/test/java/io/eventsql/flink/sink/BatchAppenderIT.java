@@ -2,6 +2,7 @@ package io.eventsql.flink.sink;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
@@ -255,10 +256,31 @@ class BatchAppenderIT {
                         .isThrownBy(() -> appender.append(
                                 List.of(batch("moved", UUID.randomUUID(), 1, new Target(0, 0), "b"))))
                         .withMessageContaining("which sinks do not support");
-                assertThatIOException()
-                        .isThrownBy(appender::findRoutes)
-                        .withMessageContaining("Keys have moved between the shards");
             }
+            other.eventSql.createStream(StreamSpec.of("later").withPartitions(1));
+            SinkSettings later = new SinkSettings(
+                    other.urls(),
+                    settings.user(),
+                    settings.password(),
+                    settings.schema(),
+                    "later",
+                    settings.sink(),
+                    DeliveryGuarantee.EXACTLY_ONCE,
+                    1,
+                    1,
+                    Duration.ZERO,
+                    settings.networkTimeout(),
+                    settings.failureTimeout());
+            try (BatchAppender appender = new BatchAppender(later)) {
+                KeyRoutes routes = appender.findRoutes();
+                Target target = routes.of("k");
+                assertThat(target).isEqualTo(new Target(1, 0)).isEqualTo(routes.ofTurn(0));
+                EncodedEvent event = new EncodedEvent("k", new byte[] {1}, null);
+                appender.append(List.of(new EventBatch(
+                        UUID.randomUUID(), 1, "later", target, routes.mapVersion(target), List.of(event))));
+            }
+            assertThatThrownBy(() -> other.eventSql.moveShards(List.of(0)))
+                    .hasMessageContaining("sink of moved of an engine writes");
         }
     }
 

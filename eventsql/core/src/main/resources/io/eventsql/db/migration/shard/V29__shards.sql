@@ -981,8 +981,8 @@ BEGIN
     RETURN is_known;
 END $$;
 
--- As in version 27, but a sink, which knows nothing of moved keys, is rejected once keys have moved. Not written out, because it may
--- have the rights that roles.sql gave it.
+-- As in version 27, but a sink, which does not know where keys have moved, is rejected by streams whose keys have (ES028). Not written
+-- out, because it may have the rights that roles.sql gave it.
 DO $$
 DECLARE
     definition text := pg_get_functiondef('eventsql.append_sink_v1'::regproc);
@@ -992,8 +992,9 @@ BEGIN
         RAISE EXCEPTION 'append_sink_v1 is not the one of version 27';
     END IF;
     EXECUTE replace(definition, former,
-        'ELSIF EXISTS (SELECT FROM eventsql.shard h WHERE h.map_version > 1) THEN' || chr(10)
-        || '        RAISE EXCEPTION ''keys have moved between shards, which sinks do not know'' USING ERRCODE = ''ES001'';' || chr(10)
+        'ELSIF EXISTS (SELECT FROM eventsql.stream_placement l WHERE l.stream_id = p_stream_id) THEN' || chr(10)
+        || '        RAISE EXCEPTION ''keys of stream % have moved between shards, which sinks do not support'', p_stream' || chr(10)
+        || '            USING ERRCODE = ''ES028'';' || chr(10)
         || '    ' || former);
 END $$;
 
