@@ -53,6 +53,7 @@ class HistoryLostIT {
             .lease(Duration.ofSeconds(60))
             .heartbeat(Duration.ofMillis(500))
             .build();
+
     private static final String INCARNATION = "eventsql.incarnation";
     private static final String CONSUMER_ID = """
             SELECT c.consumer_id FROM eventsql.consumer c JOIN eventsql.stream s USING (stream_id)
