@@ -193,7 +193,8 @@ class MoveChaosIT {
 
     private void startPublisher() throws IOException {
         Path file = folder.resolve("acknowledged-" + acknowledgements.size());
-        publishers.add(start("publish", "p" + acknowledgements.size(), file.toString(), Integer.toString(PUBLISH_PAUSE_MS)));
+        publishers.add(
+                start("publish", "p" + acknowledgements.size(), file.toString(), Integer.toString(PUBLISH_PAUSE_MS)));
         acknowledgements.add(file);
     }
 

@@ -14,8 +14,9 @@ import javax.sql.DataSource;
 
 /** Lets the calling process die, as far as a move is concerned, after it has committed a number of steps of a move. */
 final class DyingDataSource extends DelegatingDataSource {
-    private static final Pattern STEP = Pattern.compile("eventsql[.](decide_move|join_move|receive_slots|freeze_receiver"
-            + "|begin_closing|close_slots|open_slots|finish_move)_v1");
+    private static final Pattern STEP =
+            Pattern.compile("eventsql[.](decide_move|join_move|receive_slots|freeze_receiver"
+                    + "|begin_closing|close_slots|open_slots|finish_move)_v1");
 
     private final Steps steps;
 
@@ -59,7 +60,9 @@ final class DyingDataSource extends DelegatingDataSource {
         Connection connection = super.getConnection();
         String[] step = {""};
         return (Connection) Proxy.newProxyInstance(
-                DyingDataSource.class.getClassLoader(), new Class<?>[] {Connection.class}, (proxy, method, arguments) -> {
+                DyingDataSource.class.getClassLoader(),
+                new Class<?>[] {Connection.class},
+                (proxy, method, arguments) -> {
                     try {
                         if (method.getName().equals("prepareStatement")) {
                             Matcher matcher = STEP.matcher((String) arguments[0]);

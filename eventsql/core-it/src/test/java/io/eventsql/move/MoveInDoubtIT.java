@@ -81,8 +81,7 @@ class MoveInDoubtIT {
                 for (int i = 0; i < KEYS; i++) {
                     calls.add(publisher.publisher().publishAsync(stream, Event.ofText("key-" + i, "key-" + i + "/1")));
                 }
-                await().atMost(Duration.ofSeconds(60))
-                        .until(() -> giver.proxy().heldConnections() > 0);
+                await().atMost(Duration.ofSeconds(60)).until(() -> giver.proxy().heldConnections() > 0);
                 if (storedBefore) {
                     await().atMost(Duration.ofSeconds(60))
                             .until(() -> Ledger.read(stream, List.of(direct)).size() > 1);
@@ -119,8 +118,10 @@ class MoveInDoubtIT {
 
     /** Returns a number by which the events of a key are ordered: those of the giver come first. */
     private static long position(List<Ledger.Stored> stored, String value) {
-        Ledger.Stored event =
-                stored.stream().filter(one -> one.value().equals(value)).findFirst().orElseThrow();
+        Ledger.Stored event = stored.stream()
+                .filter(one -> one.value().equals(value))
+                .findFirst()
+                .orElseThrow();
         return event.shard() * 1_000_000L + event.offset();
     }
 

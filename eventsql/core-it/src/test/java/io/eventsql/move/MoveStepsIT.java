@@ -120,10 +120,11 @@ class MoveStepsIT {
         assertThat(attemptAt(receiver)).isEqualTo(2);
         Sql.execute(receiver, "SELECT eventsql.leave_move_v1(2, 1)");
         assertThat(attemptAt(receiver)).isEqualTo(2);
-        Throwable joining = catchThrowable(() -> Sql.execute(
-                receiver, "SELECT eventsql.join_move_v1(2, slot_map, 1, true) FROM eventsql.shard_move"));
-        assertThat(joining).isInstanceOfSatisfying(SQLException.class, e -> assertThat(e.getSQLState())
-                .isEqualTo("ES001"));
+        Throwable joining = catchThrowable(() ->
+                Sql.execute(receiver, "SELECT eventsql.join_move_v1(2, slot_map, 1, true) FROM eventsql.shard_move"));
+        assertThat(joining)
+                .isInstanceOfSatisfying(
+                        SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
         assertThat(steady.moveShards(THREE).isDone()).isTrue();
     }
 
@@ -167,7 +168,8 @@ class MoveStepsIT {
     void createStream_thatCannotMove_isRejectedWhileKeysMove() {
         EventSql steady = cluster.open(3);
         dieAfter(3, THREE); // all shards know of it
-        assertThatThrownBy(() -> steady.createStream(MoveCluster.stream("versioned").withKeyVersions()))
+        assertThatThrownBy(() ->
+                        steady.createStream(MoveCluster.stream("versioned").withKeyVersions()))
                 .isInstanceOf(EventSqlException.class)
                 .hasMessageContaining("keys are being moved between shards");
         assertThatThrownBy(() -> steady.alterStream(MoveCluster.stream(STREAM).withCompaction(Compaction.DEFAULT)))

@@ -32,14 +32,18 @@ final class MoveSteps {
         if (move.state() != State.MOVING) {
             join(move);
             prepare(move);
-            step("Closing slots", move.decider(), c -> move.decider()
-                    .tables()
-                    .moves()
-                    .beginClosing(c, move.version(), move.attempt()));
+            step(
+                    "Closing slots",
+                    move.decider(),
+                    c -> move.decider().tables().moves().beginClosing(c, move.version(), move.attempt()));
         }
         for (Shard giver : givers(move)) {
-            step("Closing slots", giver, c -> giver.tables().moves().close(c, move.version(), move.plan()
-                    .after()));
+            step(
+                    "Closing slots",
+                    giver,
+                    c -> giver.tables()
+                            .moves()
+                            .close(c, move.version(), move.plan().after()));
         }
         open(move);
         finish(move);
@@ -63,9 +67,12 @@ final class MoveSteps {
         for (Shard shard : move.shards()) {
             if (shard != move.decider()) {
                 boolean receives = move.plan().receivers().contains(shard.number());
-                step("Joining the move", shard, c -> shard.tables()
-                        .moves()
-                        .join(c, move.version(), move.plan().after(), move.attempt(), receives));
+                step(
+                        "Joining the move",
+                        shard,
+                        c -> shard.tables()
+                                .moves()
+                                .join(c, move.version(), move.plan().after(), move.attempt(), receives));
             }
         }
     }
@@ -95,8 +102,10 @@ final class MoveSteps {
         List<Integer> numbers = new ArrayList<>();
         List<End> ends = new ArrayList<>();
         for (Shard giver : givers(move)) {
-            for (End end : call("Reading the ends", giver, () -> giver.require()
-                    .read(c -> giver.tables().moves().ends(c, move.version())))) {
+            for (End end : call(
+                    "Reading the ends",
+                    giver,
+                    () -> giver.require().read(c -> giver.tables().moves().ends(c, move.version())))) {
                 numbers.add(giver.number());
                 ends.add(end);
             }
@@ -126,8 +135,11 @@ final class MoveSteps {
 
     private boolean finish(Shard shard, Move move) throws SQLException {
         try {
-            transaction(shard, c -> shard.tables().moves().finish(c, move.version(), move.plan()
-                    .after()));
+            transaction(
+                    shard,
+                    c -> shard.tables()
+                            .moves()
+                            .finish(c, move.version(), move.plan().after()));
             return true;
         } catch (SQLException e) {
             if (SqlErrors.state(e).equals(SqlErrors.NOT_PREPARED)) {
@@ -143,8 +155,8 @@ final class MoveSteps {
         for (StreamSpec stream : streams.all()) {
             call("Signalling consumers", shard, () -> {
                 int id = shard.ensureStream(stream);
-                for (int consumer : shard.require()
-                        .read(c -> shard.tables().consumers().ids(c, id))) {
+                for (int consumer :
+                        shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
                     wakeUp.consumerChanged(shard, consumer);
                 }
                 return true;

@@ -95,8 +95,8 @@ public final class ShardMover {
                 "Cancelling the move",
                 decider,
                 () -> decider.require()
-                        .replicatedTransaction(
-                                c -> Optional.ofNullable(decider.tables().moves().cancel(c, version))));
+                        .replicatedTransaction(c ->
+                                Optional.ofNullable(decider.tables().moves().cancel(c, version))));
         if (last.isEmpty()) {
             throw new EventSqlException("The move cannot be cancelled any more, because keys have moved: complete it");
         }
@@ -121,9 +121,10 @@ public final class ShardMover {
             ShardRemoval.remove(removing.get(), others);
         } else { // an earlier call may not have reached all of the others
             for (Shard other : known.shards()) {
-                step("Removing shard " + number, other, c -> other.tables()
-                        .moves()
-                        .forget(c, number));
+                step(
+                        "Removing shard " + number,
+                        other,
+                        c -> other.tables().moves().forget(c, number));
             }
         }
     }
@@ -226,9 +227,12 @@ public final class ShardMover {
     private static void decide(Move move) {
         Shard decider = move.decider();
         boolean receives = move.plan().receivers().contains(decider.number());
-        step("Deciding the move", decider, c -> decider.tables()
-                .moves()
-                .decide(c, move.version(), move.plan().after(), receives));
+        step(
+                "Deciding the move",
+                decider,
+                c -> decider.tables()
+                        .moves()
+                        .decide(c, move.version(), move.plan().after(), receives));
     }
 
     private ShardMove describe(Move move) {

@@ -35,17 +35,22 @@ final class ShardRemoval {
     }
 
     private static void requireNothingBefore(Shard shard, List<Shard> others) {
-        List<FormerEnd> ends = call("Reading what came before", shard, () -> shard.require()
-                .read(c -> shard.tables().moves().formerEnds(c)));
+        List<FormerEnd> ends = call(
+                "Reading what came before",
+                shard,
+                () -> shard.require().read(c -> shard.tables().moves().formerEnds(c)));
         for (FormerEnd end : ends) {
-            Optional<Shard> former =
-                    others.stream().filter(other -> other.number() == end.shard()).findFirst();
+            Optional<Shard> former = others.stream()
+                    .filter(other -> other.number() == end.shard())
+                    .findFirst();
             if (former.isEmpty()) {
                 continue; // was removed itself
             }
             Shard giver = former.get();
-            Optional<Long> logStart = call("Reading what came before", giver, () -> giver.require()
-                    .read(c -> giver.tables().moves().logStart(c, end.stream(), end.partition())));
+            Optional<Long> logStart = call(
+                    "Reading what came before",
+                    giver,
+                    () -> giver.require().read(c -> giver.tables().moves().logStart(c, end.stream(), end.partition())));
             if (logStart.isPresent() && logStart.get() < end.end()) {
                 throw notYet(
                         shard,

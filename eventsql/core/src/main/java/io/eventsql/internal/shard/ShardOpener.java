@@ -309,6 +309,15 @@ final class ShardOpener {
                 IntStream.range(0, shards).mapToObj(i -> "shard" + i).toList();
         int[] slotMap =
                 IntStream.range(0, KeyHash.SLOTS).map(slot -> slot % shards).toArray();
-        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, databaseIds, slotMap, 1, null, ShardIdentity.Unused.NONE);
+        return new ShardIdentity(
+                UUID.randomUUID(),
+                0,
+                names.getFirst(),
+                names,
+                databaseIds,
+                slotMap,
+                1,
+                null,
+                ShardIdentity.Unused.NONE);
     }
 }

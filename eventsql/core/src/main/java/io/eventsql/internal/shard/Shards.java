@@ -109,12 +109,8 @@ public final class Shards {
                 .sorted(Comparator.comparing(shard -> !isUsed(shard)))
                 .toList();
         List<Shard> omitted = unreached.subList(Math.min(missing.size(), unreached.size()), unreached.size());
-        boolean isAmbiguous = !missing.isEmpty()
-                && !omitted.isEmpty()
-                && !isUsed(unreached.get(missing.size() - 1));
-        if (omitted.stream().anyMatch(this::isUsed)
-                || isAmbiguous
-                || missing.size() > unreached.size()) {
+        boolean isAmbiguous = !missing.isEmpty() && !omitted.isEmpty() && !isUsed(unreached.get(missing.size() - 1));
+        if (omitted.stream().anyMatch(this::isUsed) || isAmbiguous || missing.size() > unreached.size()) {
             throw new ShardIdentityException("The cluster " + cluster.clusterId() + " has " + cluster.shards()
                     + " shards " + cluster.names() + ", but " + databases.size() + " databases are given."
                     + " Give the data sources of all shards that have events"
@@ -126,8 +122,7 @@ public final class Shards {
 
     /** Returns whether the shard has slots, or may have events. */
     private boolean isUsed(Shard shard) {
-        return slots.hasSlots(shard.number())
-                || !unused.contains(shard.number());
+        return slots.hasSlots(shard.number()) || !unused.contains(shard.number());
     }
 
     /** Puts together what the shards have said about the slots. */

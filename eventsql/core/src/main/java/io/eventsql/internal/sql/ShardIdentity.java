@@ -58,8 +58,8 @@ public record ShardIdentity(
                 removed.addAll(one.unused.removed);
             }
             // A database that was unavailable when shards were added does not know them.
-            spare.removeIf(shard -> known.stream()
-                    .anyMatch(one -> shard < one.shards() && !one.unused.spare.contains(shard)));
+            spare.removeIf(
+                    shard -> known.stream().anyMatch(one -> shard < one.shards() && !one.unused.spare.contains(shard)));
             return new Unused(spare, removed);
         }
 

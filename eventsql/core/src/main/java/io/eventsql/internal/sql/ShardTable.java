@@ -27,7 +27,8 @@ public final class ShardTable {
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""";
 
     // Updates the one row, by a sequential scan.
-    private static final String EXTEND = "UPDATE eventsql.shard SET shard_names = ?, database_ids = ?, spare_shards = ?";
+    private static final String EXTEND =
+            "UPDATE eventsql.shard SET shard_names = ?, database_ids = ?, spare_shards = ?";
 
     // Reads one row by a sequential scan.
     private static final String HAS_STREAMS = "SELECT EXISTS (SELECT FROM eventsql.stream)";

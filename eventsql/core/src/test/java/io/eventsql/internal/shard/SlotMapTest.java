@@ -16,15 +16,18 @@ class SlotMapTest {
     private static final int[] AFTER = {0, 1, 2, 2};
 
     private static ShardIdentity before(int number) {
-        return new ShardIdentity(CLUSTER, number, NAMES.get(number), NAMES, IDS, BEFORE, 1, null, ShardIdentity.Unused.NONE);
+        return new ShardIdentity(
+                CLUSTER, number, NAMES.get(number), NAMES, IDS, BEFORE, 1, null, ShardIdentity.Unused.NONE);
     }
 
     private static ShardIdentity closed(int number) {
-        return new ShardIdentity(CLUSTER, number, NAMES.get(number), NAMES, IDS, AFTER, 2, BEFORE, ShardIdentity.Unused.NONE);
+        return new ShardIdentity(
+                CLUSTER, number, NAMES.get(number), NAMES, IDS, AFTER, 2, BEFORE, ShardIdentity.Unused.NONE);
     }
 
     private static ShardIdentity finished(int number) {
-        return new ShardIdentity(CLUSTER, number, NAMES.get(number), NAMES, IDS, AFTER, 2, null, ShardIdentity.Unused.NONE);
+        return new ShardIdentity(
+                CLUSTER, number, NAMES.get(number), NAMES, IDS, AFTER, 2, null, ShardIdentity.Unused.NONE);
     }
 
     private static List<Integer> owners(ShardIdentity... known) {
