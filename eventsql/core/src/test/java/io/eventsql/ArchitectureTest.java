@@ -95,6 +95,8 @@ class ArchitectureTest {
             .definedBy("io.eventsql.internal.erase..")
             .layer("grow")
             .definedBy("io.eventsql.internal.grow..")
+            .layer("move")
+            .definedBy("io.eventsql.internal.move..")
             .layer("retain")
             .definedBy("io.eventsql.internal.retain..")
             .layer("wake")
@@ -117,18 +119,30 @@ class ArchitectureTest {
             .mayOnlyBeAccessedByLayers("API")
             .whereLayer("grow")
             .mayOnlyBeAccessedByLayers("API")
+            .whereLayer("move")
+            .mayOnlyBeAccessedByLayers("API")
             .whereLayer("retain")
             .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("wake")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "grow")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "grow", "move")
             .whereLayer("shard")
             .mayOnlyBeAccessedByLayers(
-                    "API", "aggregate", "append", "consume", "relay", "erase", "grow", "retain", "wake")
+                    "API", "aggregate", "append", "consume", "relay", "erase", "grow", "move", "retain", "wake")
             .whereLayer("schema")
             .mayOnlyBeAccessedByLayers("shard")
             .whereLayer("sql")
             .mayOnlyBeAccessedByLayers(
-                    "aggregate", "append", "consume", "relay", "erase", "grow", "retain", "wake", "shard", "schema");
+                    "aggregate",
+                    "append",
+                    "consume",
+                    "relay",
+                    "erase",
+                    "grow",
+                    "move",
+                    "retain",
+                    "wake",
+                    "shard",
+                    "schema");
 
     @ArchTest
     static final ArchRule internals_haveNoCycles =

@@ -12,8 +12,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
@@ -93,8 +93,7 @@ final class ReaderSql {
 
         boolean isSameCluster(Identity other) {
             int common = Math.min(names.size(), other.names.size()); // shards may have been added
-            return cluster.equals(other.cluster)
-                    && names.subList(0, common).equals(other.names.subList(0, common));
+            return cluster.equals(other.cluster) && names.subList(0, common).equals(other.names.subList(0, common));
         }
     }
 

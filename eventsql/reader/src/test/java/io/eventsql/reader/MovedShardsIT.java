@@ -25,11 +25,12 @@ class MovedShardsIT {
             two.eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
             List<DataSource> all = new ArrayList<>(two.shards);
             all.add(TestDatabases.server().createDatabase("reader_added"));
-            List<HikariDataSource> pools =
-                    all.stream().map(TestDatabases::pool).toList();
+            List<HikariDataSource> pools = all.stream().map(TestDatabases::pool).toList();
             try (EventReader reader = EventReader.open(two.shards);
                     EventSql three = EventSql.builder(pools).addShards().build()) {
-                assertThat(reader.ranges(STREAM)).as("the spare shard is not needed").hasSize(4);
+                assertThat(reader.ranges(STREAM))
+                        .as("the spare shard is not needed")
+                        .hasSize(4);
                 three.moveShards(List.of(0, 1, 2));
                 publish(three);
                 assertThatExceptionOfType(ShardIdentityException.class)
@@ -45,7 +46,9 @@ class MovedShardsIT {
                 three.clear(STREAM, three.previewClear(STREAM).confirmation());
                 three.removeShard(2);
                 try (EventReader again = EventReader.open(two.shards)) {
-                    assertThat(again.ranges(STREAM)).extracting(range -> range.partition().shard()).containsOnly(0, 1);
+                    assertThat(again.ranges(STREAM))
+                            .extracting(range -> range.partition().shard())
+                            .containsOnly(0, 1);
                     assertThat(again.ranges(STREAM, 2)).isEmpty();
                 }
             } finally {

@@ -69,6 +69,8 @@ final class PublishQueue {
         @FunctionalInterface
         interface Step {
             /**
+             * Routes the waiting calls, unless the queue has batches in progress.
+             *
              * @param route routes a call, and returns what of it belongs to the queue's shard; passes the rest on
              * @param routedBy the number of the slot map by which it does
              * @return {@code false} if nothing was done, because the queue has batches in progress again

@@ -26,6 +26,8 @@ final class SlotRoutes {
     @FunctionalInterface
     interface Step {
         /**
+         * Moves the calls, unless the shard has batches in progress.
+         *
          * @param next routes the slots of the shard as this process knows them now; in use when this has returned {@code true}
          * @return whether the calls have moved
          */

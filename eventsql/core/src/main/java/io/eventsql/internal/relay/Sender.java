@@ -258,12 +258,11 @@ final class Sender {
             PartitionMap map = Objects.requireNonNull(maps.get(event.stream()));
             Target target = new Target(shard.ensureStream(stream), partition(event, map));
             int owner = owner(event, slots);
-            if (stored.getOrDefault(target.streamId(), Long.MIN_VALUE) >= event.number()) {
-                continue;
-            } else if (owner != shard.number()) {
+            boolean isStored = stored.getOrDefault(target.streamId(), Long.MIN_VALUE) >= event.number();
+            if (!isStored && owner != shard.number()) {
                 unsent.moved.add(event.number());
                 unsent.movedTo.add(owner);
-            } else {
+            } else if (!isStored) {
                 PartitionGroup group = groups.computeIfAbsent(
                         target, t -> new PartitionGroup(stream, t.streamId(), t.partition(), map.version()));
                 group.add(event.key(), event.value(), event.headers());

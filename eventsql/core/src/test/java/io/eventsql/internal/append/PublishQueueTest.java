@@ -613,7 +613,7 @@ class PublishQueueTest {
         assertThat(queue.takeMore(batch)).as("nothing more is sent").isNull();
         assertThat(movedOn).as("the batch in progress may still be stored").isEmpty();
 
-        one.returnToQueue();
+        batch.returnToQueue();
         queue.close();
         assertThat(queue.finishAndTake(batch)).isNull();
         assertThat(movedOn).as("in their order").containsExactly(one, two, three);

@@ -253,8 +253,8 @@ class BatchAppenderIT {
                 appender.append(List.of(batch("moved", UUID.randomUUID(), 1, new Target(0, 0), "a")));
                 other.eventSql.moveShards(List.of(1));
                 assertThatIOException()
-                        .isThrownBy(() -> appender.append(
-                                List.of(batch("moved", UUID.randomUUID(), 1, new Target(0, 0), "b"))))
+                        .isThrownBy(() ->
+                                appender.append(List.of(batch("moved", UUID.randomUUID(), 1, new Target(0, 0), "b"))))
                         .withMessageContaining("which sinks do not support");
             }
             other.eventSql.createStream(StreamSpec.of("later").withPartitions(1));

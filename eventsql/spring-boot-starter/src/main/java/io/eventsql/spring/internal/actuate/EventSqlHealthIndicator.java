@@ -99,14 +99,14 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
     }
 
     /** A move is continued by no process by itself. If a shard is unavailable, that is shown as such. */
-    private static void addMove(
-            Health.Builder health, BoundedCheck.Pending<Optional<ShardMove>> check, long deadline) {
+    private static void addMove(Health.Builder health, BoundedCheck.Pending<Optional<ShardMove>> check, long deadline) {
         try {
             check.await(deadline)
                     .ifPresent(move -> health.withDetail(
                             "shardMove",
                             "keys are being moved to the shards " + move.shards() + " (" + move.state()
-                                    + "); complete that with moveShards" + (move.state() == ShardMove.State.PREPARING
+                                    + "); complete that with moveShards"
+                                    + (move.state() == ShardMove.State.PREPARING
                                             ? ", or cancel it with cancelShardMove"
                                             : "")));
         } catch (TimeoutException | ExecutionException e) {

@@ -139,11 +139,14 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
             String description,
             BufferState shard,
             ToDoubleFunction<BufferState> number) {
-        Gauge.builder(name, eventSql, e -> e.buffers().stream()
-                        .filter(buffer -> buffer.shard() == shard.shard())
-                        .mapToDouble(number)
-                        .findFirst()
-                        .orElse(Double.NaN))
+        Gauge.builder(
+                        name,
+                        eventSql,
+                        e -> e.buffers().stream()
+                                .filter(buffer -> buffer.shard() == shard.shard())
+                                .mapToDouble(number)
+                                .findFirst()
+                                .orElse(Double.NaN))
                 .description(description)
                 .baseUnit(unit)
                 .tag("shard", shard.name())
