@@ -52,7 +52,7 @@ record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
     /** Returns the partition of events without a key, which take turns: that of the given turn. */
     Target ofTurn(int turn) {
         int shard = Math.floorMod(turn, shards.size());
-        while (shards.get(shard) == PartitionMap.NO_SLOTS) {
+        while (shards.get(shard).equals(PartitionMap.NO_SLOTS)) {
             shard = (shard + 1) % shards.size();
         }
         return new Target(
