@@ -350,7 +350,7 @@ public final class EventSqlEndpoint {
             throw new InvalidInputException(field, "must be given: numbers of shards, separated by commas");
         }
         List<Integer> numbers = new ArrayList<>();
-        for (String part : text.split(",")) {
+        for (String part : text.split(",", -1)) {
             numbers.add(Objects.requireNonNull(integer(field, part.strip())));
         }
         return numbers;
