@@ -47,15 +47,16 @@ final class LimitsRun {
                     eventSql,
                     shard.dataSource(),
                     Objects.requireNonNull(spec.limits()),
+                    context.environment(),
                     id,
                     LoadClock.SYSTEM,
                     context.stop(),
                     System.err::println));
             List<String> problems = new ArrayList<>();
             parts.forEach(part -> part.problems().forEach(problem -> problems.add(part.name() + ": " + problem)));
-            boolean interrupted = context.stop().isRaised();
-            if (interrupted) {
-                problems.add("Interrupted");
+            boolean interrupted = context.stop().isInterrupted();
+            if (context.stop().isRaised()) {
+                problems.add(interrupted ? "Interrupted" : "Aborted: no acknowledgement for 60 s");
             }
             RunMetadata metadata = new RunMetadata(spec, provider, context);
             RunResult result = RunResult.ofParts(

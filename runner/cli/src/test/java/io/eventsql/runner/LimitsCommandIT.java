@@ -82,21 +82,8 @@ class LimitsCommandIT {
         assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
         assertThat(result.get("command").asString()).isEqualTo("this test");
         assertThat(result.get("parts").size()).isEqualTo(1);
-        // COPY and the group commit wrote the same rows as the library.
-        for (String stream : List.of("copy_", "group_commit_2_", "publish_")) {
-            assertThat(query("SELECT count(*) > 0 AND count(*) = max(event_offset) + 1 AND min(event_offset) = 0"
-                            + " AND bool_and(partition = 1 AND key IS NULL AND headers IS NULL"
-                            + " AND published_at BETWEEN now() - interval '5 min' AND now()"
-                            + " AND (convert_from(value, 'UTF8')::json) IS NOT NULL)"
-                            + " FROM eventsql.events_limits_" + stream
-                            + runId(result) + " WHERE partition = 1"))
-                    .as(stream)
-                    .isEqualTo("t");
-        }
-        assertThat(query("SELECT bool_and(o.next_offset = h.next_offset) FROM limits_group_commit_2_"
-                        + runId(result) + "_head h JOIN limits_group_commit_2_" + runId(result)
-                        + "_offset o USING (partition)"))
-                .isEqualTo("t");
+        assertThat(query("SELECT count(*) FROM eventsql.stream WHERE name LIKE 'limits_publish_%'"))
+                .isEqualTo("0");
     }
 
     private static double round(JsonNode result, String row) {
@@ -181,7 +168,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_cost_countsEachLoadWithAndWithoutACheckpoint() throws IOException {
-        JsonNode result = limits("--only=cost", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=1");
+        JsonNode result = limits("--only=cost", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=0");
 
         assertThat(tables(result, "cost"))
                 .containsExactly(
@@ -214,7 +201,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_fanout_handlesEachEventTenTimes() throws IOException {
-        JsonNode result = limits("--only=fanout", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=1");
+        JsonNode result = limits("--only=fanout", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=0");
 
         String ratios = "1,000/s, 10 consumers / 1,000/s, 1 consumer";
         assertThat(value(result, "fanout", ratios, "handled_per_event", "steady"))
@@ -320,13 +307,18 @@ class LimitsCommandIT {
                     .as(way)
                     .isPositive();
         }
-        String run = runId(result);
-        long business = queryLong("SELECT count(*) FROM limits_order_" + run);
-        long plain = queryLong("SELECT count(*) FROM limits_plain_outbox_" + run);
-        long published = queryLong("SELECT count(*) FROM eventsql.events_limits_transactions_" + run);
-        long relayed = queryLong("SELECT count(*) FROM eventsql.events_limits_relayed_" + run);
-        assertThat(List.of(plain, published, relayed)).allMatch(count -> count > 0);
-        assertThat(business).isEqualTo(plain + published + relayed / 100);
+        // Two turns of each way, of which only the first one writes plain rows.
+        List<Boolean> onlyBusinessRows = new ArrayList<>();
+        for (String run : query("SELECT string_agg(substr(relname, 14), ',') FROM pg_class"
+                        + " WHERE relname LIKE 'limits_order_%' AND relkind = 'r'")
+                .split(",")) {
+            long business = queryLong("SELECT count(*) FROM limits_order_" + run);
+            long plain = queryLong("SELECT count(*) FROM limits_plain_outbox_" + run);
+            assertThat(business).isPositive();
+            assertThat(plain).isIn(0L, business);
+            onlyBusinessRows.add(plain == 0);
+        }
+        assertThat(onlyBusinessRows).containsExactlyInAnyOrder(false, false, true, true, true, true);
     }
 
     @Test
