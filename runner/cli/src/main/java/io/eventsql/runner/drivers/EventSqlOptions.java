@@ -141,8 +141,8 @@ final class EventSqlOptions {
                     "driver_options." + name + " must be an integer, but is '" + value + "'", e);
         }
         if (number < min || number > max) {
-            throw new IllegalArgumentException("driver_options." + name + " must be between " + min + " and " + max
-                    + ", but is " + number);
+            throw new IllegalArgumentException(
+                    "driver_options." + name + " must be between " + min + " and " + max + ", but is " + number);
         }
         return number;
     }

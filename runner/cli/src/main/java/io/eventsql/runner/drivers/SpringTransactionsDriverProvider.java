@@ -41,8 +41,8 @@ public final class SpringTransactionsDriverProvider implements DriverProvider {
                 .findFirst()
                 .orElseThrow(() -> new IllegalStateException("Transactions of Spring are not on the class path"));
         EventSqlStreams streams = new EventSqlStreams(new DriverSettings(options, settings.environment()));
-        BusinessTransactions.Targets targets = transactions.open(
-                streams.eventSql(), streams.dataSources().getFirst(), BenchmarkEvent.randomRun());
+        BusinessTransactions.Targets targets =
+                transactions.open(streams.eventSql(), streams.dataSources().getFirst(), BenchmarkEvent.randomRun());
         return new EventSqlDriver(streams) {
             @Override
             public PublishTarget publisher(String stream) {

@@ -55,13 +55,13 @@ final class AppendBenchmark {
     }
 
     private Variant published(PhaseSpec phase) {
-        return Variant.ofPhase(context, context.stream("publish"), context.loadedStream(), phase);
+        return Variant.ofPhase(context, "publish", context.loadedStream(), phase);
     }
 
     private Variant consumed(PhaseSpec phase) {
         return Variant.ofPhase(
                 context,
-                context.stream("publish"),
+                "publish",
                 context.loadedStream().withConsumers(1),
                 phase.withName(phase.name() + ", end to end"));
     }

@@ -140,8 +140,7 @@ final class CostBenchmark {
 
     /** Returns the costs of an interval, and of the part cost those of another one that begins with a checkpoint. */
     private List<Cost> round(Connection connection, int round, Load load) throws SQLException {
-        String stream =
-                context.stream(what.label() + round + "_" + load.name().replaceAll("[^0-9a-zA-Z]+", "_"));
+        String stream = what.label() + round + "_" + load.name().replaceAll("[^0-9a-zA-Z]+", "_");
         LoadedStream loaded = context.loadedStream()
                 .withConsumers(load.consumers)
                 .with("members", String.valueOf(load.members))
@@ -149,7 +148,9 @@ final class CostBenchmark {
         Duration time = Duration.ofSeconds(context.number(LimitsNumber.COST_SECONDS));
         return StreamLoad.onNew(context, stream, loaded, running -> {
             List<Cost> costs = new ArrayList<>();
-            running.send(load.phase, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS)));
+            if (round > 0) {
+                running.send(load.phase, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS)));
+            }
             Cost start = Cost.read(context, running, connection, processes);
             running.send(load.phase, time);
             Cost end = Cost.read(context, running, connection, processes);

@@ -58,7 +58,8 @@ final class HandlersBenchmark {
                 .withPartitions(1)
                 .withKeys(KEYS)
                 .withConsumers(1)
-                .withTimeoutSeconds((int) (HANDLER_TIME.multipliedBy(events).toSeconds() / keyConcurrency) + SPARE_SECONDS)
+                .withTimeoutSeconds(
+                        (int) (HANDLER_TIME.multipliedBy(events).toSeconds() / keyConcurrency) + SPARE_SECONDS)
                 .with("handler_ms", String.valueOf(HANDLER_TIME.toMillis()))
                 .with("key_concurrency", String.valueOf(keyConcurrency));
         try (StreamLoad load = StreamLoad.create(context, context.stream("handlers_" + what), loaded)) {

@@ -60,8 +60,9 @@ final class OutboxBenchmark {
                         // In the second tenth it has reached its working size.
                         "outbox size with a snapshot, last tenth / second tenth",
                         "value",
-                        Figure.of(Statistics.ratio((double) with.getLast().outbox.bytes(), (double)
-                                with.get(1).outbox.bytes())))
+                        Figure.of(
+                                Statistics.ratio((double) with.getLast().outbox.bytes(), (double)
+                                        with.get(1).outbox.bytes())))
                 .part();
     }
 
@@ -75,9 +76,7 @@ final class OutboxBenchmark {
                         StreamLoad.create(context, context.stream("outbox_plain_" + kind), LoadedStream.ofLibrary());
                 StreamLoad transactions = StreamLoad.create(
                         context, context.stream("outbox_" + kind), LoadedStream.of("eventsql-outbox"))) {
-            atOnce(
-                    () -> direct.warmUp(phase, warmup),
-                    () -> transactions.warmUp(phase, warmup));
+            atOnce(() -> direct.warmUp(phase, warmup), () -> transactions.warmUp(phase, warmup));
             List<Tenth> tenths;
             if (kind.equals("with")) {
                 try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
@@ -93,7 +92,8 @@ final class OutboxBenchmark {
     }
 
     private List<Tenth> measure(StreamLoad direct, StreamLoad transactions, PhaseSpec phase) {
-        OutboxSampler sampler = new OutboxSampler(context, Duration.ofSeconds(seconds).dividedBy(TENTHS));
+        OutboxSampler sampler =
+                new OutboxSampler(context, Duration.ofSeconds(seconds).dividedBy(TENTHS));
         long events = (long) rate * seconds / TENTHS;
         List<Tenth> tenths = new ArrayList<>();
         while (tenths.size() < TENTHS) {

@@ -80,9 +80,7 @@ final class ReadBenchmark {
         new InterleavedRounds(context)
                 .measure(
                         "Read by consumers",
-                        CONSUMER_PAGE_EVENTS.stream()
-                                .map(this::consumer)
-                                .toList())
+                        CONSUMER_PAGE_EVENTS.stream().map(this::consumer).toList())
                 .forEach(rate -> rate.addTo(part, "consumers"));
         return part.part();
     }

@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadPhase;
@@ -57,9 +58,14 @@ final class StreamLoad implements AutoCloseable {
         T on(StreamLoad load) throws SQLException;
     }
 
-    /** Measures on a new stream, which is deleted afterwards. */
-    static <T> T onNew(LimitsContext context, String stream, LoadedStream loaded, Measured<T> measured)
+    /**
+     * Measures on a new stream, which is deleted afterwards.
+     *
+     * @param what part of the stream's name, which is never used again: other libraries may still know the deleted stream
+     */
+    static <T> T onNew(LimitsContext context, String what, LoadedStream loaded, Measured<T> measured)
             throws SQLException {
+        String stream = context.stream(what + "_" + BenchmarkEvent.randomRun());
         T result;
         try (StreamLoad load = create(context, stream, loaded)) {
             result = measured.on(load);

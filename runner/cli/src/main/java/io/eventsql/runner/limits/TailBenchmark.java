@@ -60,30 +60,37 @@ final class TailBenchmark {
     }
 
     private void measure(int rate) throws SQLException {
-        int warmupSeconds = context.number(LimitsNumber.WARMUP_SECONDS);
-        int seconds = context.number(LimitsNumber.TAIL_SECONDS);
-        HandledTimes times = new HandledTimes(rate * (warmupSeconds + seconds + SPARE_SECONDS));
-        PhaseSpec phase = PhaseSpec.ofRate("tail", rate, 1);
-        try (StreamLoad load = StreamLoad.create(context, context.stream("tail_" + rate), context.loadedStream());
-                Subscription subscription =
-                        context.eventSql().subscribe(ConsumerSpec.of(load.stream(), "limits"), times::accept)) {
-            long sampledFrom = EpochMicros.now();
-            // Before the warm-up, because the recorder of the JVM takes time to start.
-            try (ActivitySampler sampler = ActivitySampler.start(context.dataSource())) {
-                load.send(phase, Duration.ofSeconds(warmupSeconds));
-                long start = EpochMicros.now();
-                load.send(phase, Duration.ofSeconds(seconds));
-                long end = EpochMicros.now();
-                load.requireConsumed();
-                times.require(context, load.publishedEvents());
-                double samplerShare = sampler.finish()
-                        / ((EpochMicros.now() - sampledFrom) / 1e6)
-                        / Runtime.getRuntime().availableProcessors();
-                String name = String.format(Locale.ROOT, "%,d/s", rate);
-                Percentiles latency = TailAnalysis.addTo(part, name, times.between(start, end), sampler.samples());
-                part.add("rates", name, "sampler", Figure.of(PERCENT * samplerShare, "%"));
-                context.show("Tail, %s: p99 %.1f ms", name, latency.p99());
+        int seconds = context.number(LimitsNumber.WARMUP_SECONDS) + context.number(LimitsNumber.TAIL_SECONDS);
+        HandledTimes times = new HandledTimes(rate * (seconds + SPARE_SECONDS));
+        try (StreamLoad load = StreamLoad.create(context, context.stream("tail_" + rate), context.loadedStream())) {
+            Subscription subscription =
+                    context.eventSql().subscribe(ConsumerSpec.of(load.stream(), "limits"), times::accept);
+            try {
+                measure(load, times, rate);
+            } finally {
+                subscription.close();
             }
+        }
+    }
+
+    private void measure(StreamLoad load, HandledTimes times, int rate) throws SQLException {
+        PhaseSpec phase = PhaseSpec.ofRate("tail", rate, 1);
+        long sampledFrom = EpochMicros.now();
+        // Before the warm-up, because the recorder of the JVM takes time to start.
+        try (ActivitySampler sampler = ActivitySampler.start(context.dataSource())) {
+            load.send(phase, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS)));
+            long start = EpochMicros.now();
+            load.send(phase, Duration.ofSeconds(context.number(LimitsNumber.TAIL_SECONDS)));
+            long end = EpochMicros.now();
+            load.requireConsumed();
+            times.require(context, load.publishedEvents());
+            double samplerShare = sampler.finish()
+                    / ((EpochMicros.now() - sampledFrom) / 1e6)
+                    / Runtime.getRuntime().availableProcessors();
+            String name = String.format(Locale.ROOT, "%,d/s", rate);
+            Percentiles latency = TailAnalysis.addTo(part, name, times.between(start, end), sampler.samples());
+            part.add("rates", name, "sampler", Figure.of(PERCENT * samplerShare, "%"));
+            context.show("Tail, %s: p99 %.1f ms", name, latency.p99());
         }
     }
 

@@ -17,6 +17,7 @@ final class TransactionsBenchmark {
     private static final PhaseSpec PLAIN_ROW = PhaseSpec.ofCallers("with a plain row, 8 callers", 8, false, 1);
     private static final PhaseSpec PUBLISH = PhaseSpec.ofCallers("with a publish, 8 callers", 8, false, 1);
     private static final PhaseSpec RELAYED = PhaseSpec.ofCallers("relayed, 4 callers of 100", 4, false, 100);
+    private static final String STREAM = "transactions";
     private static final LoadedStream TRANSACTIONS = LoadedStream.of("spring-transactions");
 
     private final LimitsContext context;
@@ -27,14 +28,13 @@ final class TransactionsBenchmark {
 
     /** @throws RunStoppedException after a stop signal */
     ResultPart measure() throws SQLException {
-        String stream = context.stream("transactions");
         List<MeasuredRate> rates = new InterleavedRounds(context)
                 .measure(
                         "Transactions",
                         List.of(
-                                Variant.ofPhase(context, stream, TRANSACTIONS.with("writes", "rows"), PLAIN_ROW),
-                                new Variant(PUBLISH.name(), time -> relay(stream, PUBLISH, time, false)),
-                                new Variant(RELAYED.name(), time -> relay(stream, RELAYED, time, true))));
+                                Variant.ofPhase(context, STREAM, TRANSACTIONS.with("writes", "rows"), PLAIN_ROW),
+                                new Variant(PUBLISH.name(), time -> relay(PUBLISH, time, false)),
+                                new Variant(RELAYED.name(), time -> relay(RELAYED, time, true))));
         PartRecorder part = context.recorder(
                 LimitsPart.TRANSACTIONS,
                 "Spring transactions that write a business row and one event, and events until the last is in its"
@@ -53,12 +53,12 @@ final class TransactionsBenchmark {
      *
      * @param untilStored whether the wait belongs to the interval
      */
-    private MeasuredInterval relay(String stream, PhaseSpec phase, Duration time, boolean untilStored)
-            throws SQLException {
-        return StreamLoad.onNew(context, stream, TRANSACTIONS, load -> {
+    private MeasuredInterval relay(PhaseSpec phase, Duration time, boolean untilStored) throws SQLException {
+        return StreamLoad.onNew(context, STREAM, TRANSACTIONS, load -> {
             long start = context.clock().nanos();
             MeasuredInterval interval = load.turn(phase, time);
-            long stored = new StreamLog(context.dataSource(), stream).awaitHeads(context, load.publishedEvents());
+            long stored =
+                    new StreamLog(context.dataSource(), load.stream()).awaitHeads(context, load.publishedEvents());
             if (stored != load.publishedEvents()) {
                 throw new IllegalStateException(
                         load.publishedEvents() + " events were committed, but " + stored + " were stored");

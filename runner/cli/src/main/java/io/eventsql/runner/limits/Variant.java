@@ -28,19 +28,18 @@ record Variant(String name, Interval interval) {
     /**
      * Returns a phase on a new stream in each turn, see {@link StreamLoad#turn}. The name is the phase's.
      *
-     * @param stream the name of the stream
+     * @param what part of the stream's name
      */
-    static Variant ofPhase(LimitsContext context, String stream, LoadedStream loaded, PhaseSpec phase) {
+    static Variant ofPhase(LimitsContext context, String what, LoadedStream loaded, PhaseSpec phase) {
         return new Variant(
-                phase.name(), time -> StreamLoad.onNew(context, stream, loaded, load -> load.turn(phase, time)));
+                phase.name(), time -> StreamLoad.onNew(context, what, loaded, load -> load.turn(phase, time)));
     }
 
     /** Returns a plain program, with the rate at which its events arrive. */
     static Variant ofProgram(
             String name, PlainProgram program, DriverSettings settings, int callers, int eventsPerCall) {
         return new Variant(name, time -> {
-            PlainProgram.Load load =
-                    new PlainProgram.Load(callers, false, eventsPerCall, 0, time.toNanos() / 1e9);
+            PlainProgram.Load load = new PlainProgram.Load(callers, false, eventsPerCall, 0, time.toNanos() / 1e9);
             try {
                 double perSecond = program.run(settings, load).consumeRate();
                 return MeasuredInterval.ofRate(perSecond, eventsPerCall, time);

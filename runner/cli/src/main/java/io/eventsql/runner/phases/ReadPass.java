@@ -38,7 +38,7 @@ public final class ReadPass implements DeliveryListener, AutoCloseable {
      */
     public static ReadPass start(Driver driver, String stream, String consumer, long until, Problems problems)
             throws Exception {
-        ReadPass pass = new ReadPass("Consumer " + consumer + " of " + stream, until, problems);
+        ReadPass pass = new ReadPass("consumer " + consumer + " of " + stream, until, problems);
         pass.consumer = driver.consume(stream, consumer, pass);
         return pass;
     }
@@ -61,7 +61,7 @@ public final class ReadPass implements DeliveryListener, AutoCloseable {
 
     @Override
     public void failed(Throwable failure) {
-        problems.add(name + " failed: " + failure);
+        problems.add("The " + name + " failed: " + failure);
         ended.countDown();
     }
 
@@ -97,10 +97,15 @@ public final class ReadPass implements DeliveryListener, AutoCloseable {
 
     /** Stops the consumer and waits for a callback in progress. */
     @Override
-    public void close() throws Exception {
+    public void close() {
         AutoCloseable started = consumer;
-        if (started != null) {
+        if (started == null) {
+            return;
+        }
+        try {
             started.close();
+        } catch (Exception e) {
+            problems.add("Closing the " + name + " failed: " + e);
         }
     }
 }

@@ -51,7 +51,8 @@ public final class CopyRowWriter {
      * @param table the name of the table, with its schema
      * @param run the run's id in the events, see {@link BenchmarkEvent}
      */
-    public static void copy(Connection connection, String table, String run, int partition, long firstOffset, long events)
+    public static void copy(
+            Connection connection, String table, String run, int partition, long firstOffset, long events)
             throws SQLException {
         CopyIn copy = connection
                 .unwrap(PGConnection.class)

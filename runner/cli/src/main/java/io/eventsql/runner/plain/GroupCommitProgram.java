@@ -6,7 +6,6 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
 import java.sql.Connection;
-import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Collections;
 import java.util.List;
@@ -49,8 +48,7 @@ public final class GroupCommitProgram implements PlainProgram {
             PlainLoop.Caller caller = () -> log.publish(
                     new BenchmarkEvent(database.run(), 0, false, numbers.getAndIncrement(), EpochMicros.now())
                             .encode());
-            return PlainLoop.run(
-                    load, Collections.nCopies(load.callers(), caller), () -> {}, log::consumedEvents);
+            return PlainLoop.run(load, Collections.nCopies(load.callers(), caller), () -> {}, log::consumedEvents);
         }
     }
 }

@@ -72,8 +72,8 @@ class SingleEventHandlerTest {
 
     private void handle(@Nullable String key) {
         try {
-            handler.handle(new StoredEvent(
-                    new EventPosition("stream", 0, 0, 0), key, new byte[0], Map.of(), Instant.EPOCH));
+            handler.handle(
+                    new StoredEvent(new EventPosition("stream", 0, 0, 0), key, new byte[0], Map.of(), Instant.EPOCH));
         } catch (InterruptedException e) {
             throw new AssertionError(e);
         }

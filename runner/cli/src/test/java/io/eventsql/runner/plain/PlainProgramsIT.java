@@ -34,7 +34,8 @@ class PlainProgramsIT {
         for (int partition = 0; partition < 2; partition++) {
             assertRows(stream, partition);
         }
-        assertThat(query("SELECT count(*) %% %d FROM eventsql.events_%s".formatted(CopyProgram.EVENTS_PER_COMMIT, stream)))
+        assertThat(query("SELECT count(*) %% %d FROM eventsql.events_%s"
+                        .formatted(CopyProgram.EVENTS_PER_COMMIT, stream)))
                 .isEqualTo("0");
     }
 
