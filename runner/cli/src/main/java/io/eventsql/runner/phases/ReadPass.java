@@ -69,7 +69,7 @@ public final class ReadPass implements DeliveryListener, AutoCloseable {
      * Waits for the end of the pass.
      *
      * @param stopped aborts the wait
-     * @return whether it ended before it was stopped; {@link #events()} tells whether it is complete
+     * @return whether it ended before it was stopped; {@link #events()} shows whether it is complete
      */
     public boolean await(BooleanSupplier stopped) throws InterruptedException {
         while (!ended.await(POLL_MS, TimeUnit.MILLISECONDS)) {
