@@ -52,10 +52,12 @@ public final class EventSqlSource<T> implements Source<T, PartitionSplit, Enumer
      * Returns the strategy for watermarks by the time of publishing. It needs no delay, because that time never decreases
      * within a partition.
      *
-     * @param idleness after how long a partition without new events does not hold the watermark back any more
+     * @param idleness after how long a partition without new events does not hold the watermark back any more; 0: never, for
+     *     bounded sources
      */
     public static <T> WatermarkStrategy<T> watermarks(Duration idleness) {
-        return WatermarkStrategy.<T>forMonotonousTimestamps().withIdleness(idleness);
+        WatermarkStrategy<T> strategy = WatermarkStrategy.forMonotonousTimestamps();
+        return idleness.isZero() ? strategy : strategy.withIdleness(idleness);
     }
 
     @Override

@@ -67,12 +67,14 @@ final class HistoryRecovery {
         Stored stored;
         Map<Integer, Instant> times;
         try {
+            // Before the times: an event may be appended meanwhile where the handler's last one was lost.
+            List<Head> heads = readHeads(incarnation, stream);
             times = stream.spec().equals(former.stream()) ? readTimes(owned, incarnation, stream) : Map.of();
             if (hasConsumerInHistory(owned, times) && !exists(former, stream)) {
                 endDeleted(member, owned);
                 return false;
             }
-            stored = read(former, incarnation, stream);
+            stored = read(former, incarnation, stream, heads);
         } catch (SQLException e) {
             shard.recheckAfter(e, incarnation);
             throw e;
@@ -145,7 +147,12 @@ final class HistoryRecovery {
         return shard.require().withNetworkTimeout(answerTimeout);
     }
 
-    private Stored read(Membership former, String incarnation, StreamTable.Row stream) throws SQLException {
+    private List<Head> readHeads(String incarnation, StreamTable.Row stream) throws SQLException {
+        return database().call(c -> shard.tables().partitions().heads(c, incarnation, new int[] {stream.id()}));
+    }
+
+    private Stored read(Membership former, String incarnation, StreamTable.Row stream, List<Head> heads)
+            throws SQLException {
         return database().transaction(c -> {
             Tables tables = shard.tables();
             ConsumerSpec spec = former.spec();
@@ -156,7 +163,7 @@ final class HistoryRecovery {
                     id,
                     tables.offsets().consumedEvents(c, id), // before the offsets, which may advance in between
                     tables.consumers().offsets(c, incarnation, id),
-                    tables.partitions().heads(c, incarnation, new int[] {stream.id()}));
+                    heads);
         });
     }
 

@@ -80,8 +80,14 @@ final class EventSqlTableSource
 
     @Override
     public void applySourceWatermark() {
+        // A bounded query ends anyway, and must not drop the events of a slow reader as late.
+        Duration idleness = isBounded() ? Duration.ZERO : DEFAULT_IDLENESS;
         watermarks = EventSqlSource.watermarks(
-                options.getOptional(FactoryUtil.SOURCE_IDLE_TIMEOUT).orElse(DEFAULT_IDLENESS));
+                options.getOptional(FactoryUtil.SOURCE_IDLE_TIMEOUT).orElse(idleness));
+    }
+
+    private boolean isBounded() {
+        return EventSqlOptions.end(options) != null;
     }
 
     @Override
@@ -99,7 +105,7 @@ final class EventSqlTableSource
 
             @Override
             public boolean isBounded() {
-                return EventSqlOptions.end(options) != null;
+                return EventSqlTableSource.this.isBounded();
             }
 
             @Override

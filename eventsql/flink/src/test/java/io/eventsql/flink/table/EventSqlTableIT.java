@@ -121,6 +121,23 @@ class EventSqlTableIT {
         return tables;
     }
 
+    /** Failed before: Flink accepts no idle time of 0. */
+    @Test
+    void sourceWatermark_neverIdle_dropsNothing() throws Exception {
+        StreamTableEnvironment tables = tables();
+        createOrders(
+                tables,
+                ", WATERMARK FOR published_at AS SOURCE_WATERMARK()",
+                ", 'scan.bounded.mode' = 'latest', 'scan.watermark.idle-timeout' = '0 s'");
+        long stored = fixture.query("SELECT count(*) FROM eventsql.events_orders").stream() // of each shard
+                .mapToLong(Long::parseLong)
+                .sum();
+        assertThat(rows(tables, """
+                SELECT SUM(events) FROM (SELECT COUNT(*) AS events
+                    FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(published_at), INTERVAL '1' SECOND))
+                    GROUP BY window_start, window_end)""").getLast()).isEqualTo(String.valueOf(stored));
+    }
+
     @Test
     void slidingWindow_equalsSql() throws Exception {
         assertThat(rows(tablesByTime(), """

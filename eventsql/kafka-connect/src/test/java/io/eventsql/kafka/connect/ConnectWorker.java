@@ -46,6 +46,8 @@ final class ConnectWorker implements AutoCloseable {
                         "key.converter=org.apache.kafka.connect.storage.StringConverter",
                         "value.converter=org.apache.kafka.connect.converters.ByteArrayConverter",
                         "exactly.once.source.support=enabled",
+                        "config.providers=file",
+                        "config.providers.file.class=org.apache.kafka.common.config.provider.FileConfigProvider",
                         "config.storage.topic=" + group + "-config",
                         "config.storage.replication.factor=1",
                         "offset.storage.topic=" + group + "-offset",

@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.StreamSpec;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -53,6 +54,7 @@ class ConnectWorkerIT {
 
     private static ConnectFixture fixture;
     private static ConnectWorker worker;
+    private static Path secrets;
 
     @BeforeAll
     static void start() throws Exception {
@@ -62,6 +64,8 @@ class ConnectWorkerIT {
             Assumptions.abort(why);
         }
         fixture = new ConnectFixture();
+        secrets = folder.resolve("secrets.properties");
+        Files.writeString(secrets, "password=" + fixture.properties("any").get("connection.password") + "\n");
         worker = new ConnectWorker(System.getenv(BROKER), System.getenv(LIBRARIES), folder);
     }
 
@@ -118,6 +122,7 @@ class ConnectWorkerIT {
         Map<String, String> properties = new HashMap<>(fixture.properties(stream, options));
         properties.putAll(Map.of(
                 "connector.class", EventSqlSourceConnector.class.getName(),
+                "connection.password", "${file:" + secrets + ":password}",
                 "tasks.max", "2",
                 "exactly.once.support", "required",
                 "position.headers", "true",

@@ -31,7 +31,7 @@ public final class PlainLoop {
     /**
      * Runs the load.
      *
-     * @param callers publish concurrently, each on its own thread
+     * @param callers publish concurrently, each on a virtual thread of its own, as the runner's do
      * @param flush waits for the answers to asynchronous calls
      * @param arrived returns the events that the consumer has counted
      * @throws IllegalStateException if not everything arrives within two minutes
@@ -40,7 +40,7 @@ public final class PlainLoop {
         long start = System.nanoTime();
         long end = start + (long) (load.seconds() * 1e9);
         long events = 0;
-        try (ExecutorService threads = Executors.newFixedThreadPool(callers.size())) {
+        try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
             List<Future<Long>> running = new ArrayList<>();
             callers.forEach(caller -> running.add(threads.submit(() -> callUntil(end, caller))));
             for (Future<Long> calls : running) {

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.concurrent.Future;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -42,7 +43,8 @@ final class KafkaPlainProgram implements PlainProgram {
         List<KafkaProducer<String, byte[]>> producers =
                 load.async() ? kafka.newAsyncProducers() : List.of(kafka.newProducer());
         try {
-            ProducerRecord<String, byte[]> row = new ProducerRecord<>(topic, new byte[load.eventBytes()]);
+            Supplier<ProducerRecord<String, byte[]>> row =
+                    () -> new ProducerRecord<>(topic, new byte[load.eventBytes()]);
             List<PlainLoop.Caller> callers = load.async()
                     ? producers.stream()
                             .<PlainLoop.Caller>map(producer -> () -> send(producer, row, load.eventsPerCall()))
@@ -57,17 +59,19 @@ final class KafkaPlainProgram implements PlainProgram {
         }
     }
 
-    private static void send(KafkaProducer<String, byte[]> producer, ProducerRecord<String, byte[]> row, int count) {
+    private static void send(
+            KafkaProducer<String, byte[]> producer, Supplier<ProducerRecord<String, byte[]>> row, int count) {
         for (int i = 0; i < count; i++) {
-            var unused = producer.send(row);
+            var unused = producer.send(row.get());
         }
     }
 
-    private static void publish(KafkaProducer<String, byte[]> producer, ProducerRecord<String, byte[]> row, int count)
+    private static void publish(
+            KafkaProducer<String, byte[]> producer, Supplier<ProducerRecord<String, byte[]>> row, int count)
             throws Exception {
         List<Future<RecordMetadata>> answers = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
-            answers.add(producer.send(row));
+            answers.add(producer.send(row.get()));
         }
         for (Future<RecordMetadata> answer : answers) {
             answer.get();
