@@ -11,10 +11,16 @@ import java.time.Duration;
  */
 record MeasuredInterval(long events, long calls, long nanos) {
 
-    /** Returns an interval of which only the rate is known. */
+    /**
+     * Returns an interval of which only the rate is known.
+     *
+     * @param eventsPerSecond above 0
+     * @param time its approximate duration
+     */
     static MeasuredInterval ofRate(double eventsPerSecond, int eventsPerCall, Duration time) {
-        double events = eventsPerSecond * time.toNanos() / 1e9;
-        return new MeasuredInterval(Math.round(events), Math.round(events / eventsPerCall), time.toNanos());
+        long calls = Math.max(1, Math.round(eventsPerSecond * time.toNanos() / 1e9 / eventsPerCall));
+        long events = calls * eventsPerCall;
+        return new MeasuredInterval(events, calls, Math.round(events * 1e9 / eventsPerSecond));
     }
 
     /** Returns the sum of this interval and another one. */
