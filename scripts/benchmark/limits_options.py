@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmark.settings import (
     HEAP_MB,
@@ -31,19 +32,26 @@ LIMITS = (
     "scheduled",
 )
 
+# The others take long, or much disk space.
+DEFAULTS = list(LIMITS[:6])
+
 # A run of these alone says how long an event takes, not how many there can be.
 AT_A_RATE = {"snapshot", "outbox", "retention", "compaction", "tail", "scheduled"}
 
 
 @dataclass(frozen=True)
 class Number:
-    """An option that is passed on to the runner, which has the same."""
+    """An option that is a number in a workload file of kind limits, which has the same range."""
 
     name: str
     default: int
     minimum: float
     maximum: int
     help: str
+
+    @property
+    def field(self) -> str:
+        return self.name.replace("-", "_")
 
     def check(self, text: str) -> float:
         """Raises ArgumentTypeError for a text that is no number of the range."""
@@ -142,9 +150,9 @@ REPEATED = ("POSTGRES_SETTINGS", "RECYCLED_WAL_MB", "JAVA_OPTS_RUNNER")
 
 @dataclass(frozen=True)
 class LimitsOptions:
-    """Checked options: the runner's arguments and the run's folders."""
+    """Checked options: the run's settings as in a workload file, and its folders."""
 
-    runner_arguments: tuple[str, ...]
+    settings: Mapping[str, Any]
     given: tuple[str, ...]
     values: Mapping[str, str]
     at_a_rate: bool
@@ -156,12 +164,11 @@ class LimitsOptions:
         Raises WrongInput for a wrong variable. A wrong option ends the process with 2, --help with 0.
         """
         parsed = parser().parse_args(arguments)
-        chosen = [f"--only={part}" for part in parsed.only or []]
-        chosen.append(f"--storage={parsed.storage}")
-        chosen += [f"--{number.name}={getattr(parsed, number.name.replace('-', '_'))}" for number in NUMBERS]
+        settings = {"parts": parsed.only or DEFAULTS, "storage": parsed.storage}
+        settings |= {number.field: getattr(parsed, number.field) for number in NUMBERS}
         values = {v.name: v.check(environment.get(v.name, "").strip() or v.default) for v in VARIABLES}
         parts = frozenset(parsed.only or [])
-        return LimitsOptions(tuple(chosen), tuple(arguments), values, bool(parts) and parts <= AT_A_RATE)
+        return LimitsOptions(settings, tuple(arguments), values, bool(parts) and parts <= AT_A_RATE)
 
     def folder(self, name: str, root: Path) -> Path:
         """Returns a folder's absolute path; a relative one is inside the repository."""

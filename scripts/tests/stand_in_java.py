@@ -83,19 +83,6 @@ def runner_summarize() -> None:
     sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
 
 
-def runner_limits() -> None:
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-    print("measuring", flush=True)
-    if os.environ["STAND_IN"] == "hang":
-        signal.sigwait([signal.SIGTERM])
-    arguments = sys.argv[sys.argv.index("limits") + 1 :]
-    shown = ("DB0_HOST", "DB0_PASSWORD", "DB1_HOST", "ONLY")
-    Path(option("--out")).write_text(
-        json.dumps({"arguments": arguments, **{name: os.environ.get(name) for name in shown}})
-    )
-    sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
-
-
 def runner_list() -> None:
     print("the workloads")
 
@@ -115,8 +102,11 @@ def runner_run() -> None:
     if os.environ["STAND_IN"] == "hang":
         signal.sigwait([signal.SIGTERM])
     arguments = sys.argv[sys.argv.index("run") + 1 :]
-    run = option("--only")
-    failed = os.environ["STAND_IN"] == "hang" or (os.environ["STAND_IN"] == "lost" and run == "first")
+    workload = Path(arguments[0])
+    run = workload.stem if workload.suffix else option("--only")
+    failed = os.environ["STAND_IN"] == "hang" or (
+        os.environ["STAND_IN"] == "lost" and run in ("first", "limits")
+    )
     result = {
         "format": 2,
         "kind": "phases",
@@ -129,7 +119,12 @@ def runner_run() -> None:
         "arguments": arguments,
         "shards": [os.environ.get(f"DB{number}_PASSWORD") for number in range(3)],
     }
-    (Path(option("--out")) / run / "result.json").write_text(json.dumps(result))
+    if workload.suffix:
+        result |= json.loads(workload.read_text())
+        result |= {name: os.environ.get(name) for name in ("DB0_HOST", "ONLY")}
+    folder = Path(option("--out")) / run
+    folder.mkdir(exist_ok=True)
+    (folder / "result.json").write_text(json.dumps(result))
     sys.exit(1 if failed else 0)
 
 
@@ -151,7 +146,6 @@ if os.environ["STAND_IN"] == f"fail:{name}":
     "app": app,
     "runner-publish": runner_publish,
     "runner-summarize": runner_summarize,
-    "runner-limits": runner_limits,
     "runner-list": runner_list,
     "runner-plan": runner_plan,
     "runner-plain": runner_plain,

@@ -26,21 +26,18 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
     assert out.splitlines()[-1] == f"Results: {results / 'result.json'}"
     assert "[limits] measuring" in out
     result = json.loads((results / "result.json").read_text())
-    arguments = result.pop("arguments")
-    assert result == {"DB0_HOST": "localhost", "DB0_PASSWORD": "secret-0", "DB1_HOST": None, "ONLY": None}
-    assert arguments[:7] == [
-        "--only=read",
-        "--storage=rows",
-        "--rounds=5",
-        "--round-seconds=3",
-        "--read-events=300000",
-        "--snapshot-seconds=60",
-        "--snapshot-rate=2000",
-    ]
-    command = arguments[arguments.index("--command") + 1]
-    assert command == "bash scripts/run_limits_benchmark.bash --only read --rounds=5"
-    assert int(arguments[arguments.index("--cpus") + 1]) > 0
+    assert (result["DB0_HOST"], result["ONLY"]) == ("localhost", None)
+    assert result["shards"] == ["secret-0", None, None]
+    assert result["kind"] == "limits"
+    (run,) = result["runs"]
+    assert run["name"] == "limits"
+    settings = run["limits"]
+    assert (settings["parts"], settings["storage"], settings["rounds"]) == (["read"], "rows", 5)
+    assert (settings["read_events"], settings["snapshot_seconds"]) == (300_000, 60)
+    assert result["command"] == "bash scripts/run_limits_benchmark.bash --only read --rounds=5"
+    arguments = result["arguments"]
     assert arguments[arguments.index("--git-commit") + 1] == "unknown"
+    assert not (results / "limits").exists()
     logs = sorted(log.name for log in (results / "logs").iterdir())
     assert logs == ["databases.log", "limits.log", "limits.out"]
     repository.assert_nothing_is_left(started=2)
@@ -59,7 +56,7 @@ def test_failed_publish_keeps_the_result_and_exits_with_1(repository: Repository
     ("broken", "message", "started"),
     [
         ("events-db", "databases ended with status 1", 1),
-        ("runner-limits", "measuring ended with status 1", 2),
+        ("runner-run", "measuring ended with status 1", 2),
     ],
 )
 def test_broken_step_is_named_and_the_rest_is_stopped(

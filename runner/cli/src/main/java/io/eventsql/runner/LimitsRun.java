@@ -10,8 +10,10 @@ import io.eventsql.runner.limits.LimitsContext;
 import io.eventsql.runner.limits.LimitsParts;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.spec.RunSpec;
+import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -19,7 +21,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/** Measures one run of kind {@code limits}, on one database. */
+/** Measures one run of kind {@code limits}, on one database, and writes its folder. */
 final class LimitsRun {
     private final RunSpec spec;
     private final DriverProvider provider;
@@ -34,10 +36,11 @@ final class LimitsRun {
     /**
      * Measures the parts.
      *
-     * @param ended receives the result; connections are still open
+     * @param folder the output folder
+     * @param written receives the result once it is written; connections are still open
      * @throws SQLException if a statement fails
      */
-    RunResult run(Consumer<RunResult> ended) throws SQLException {
+    RunResult run(Path folder, Consumer<RunResult> written) throws SQLException {
         Instant startedAt = Instant.now();
         String id = BenchmarkEvent.randomRun();
         try (Databases databases = Databases.open(context.databases());
@@ -47,15 +50,16 @@ final class LimitsRun {
                     eventSql,
                     shard.dataSource(),
                     Objects.requireNonNull(spec.limits()),
+                    context.environment(),
                     id,
                     LoadClock.SYSTEM,
                     context.stop(),
                     System.err::println));
             List<String> problems = new ArrayList<>();
             parts.forEach(part -> part.problems().forEach(problem -> problems.add(part.name() + ": " + problem)));
-            boolean interrupted = context.stop().isRaised();
-            if (interrupted) {
-                problems.add("Interrupted");
+            boolean interrupted = context.stop().isInterrupted();
+            if (context.stop().isRaised()) {
+                problems.add(interrupted ? "Interrupted" : "Aborted: no acknowledgement for 60 s");
             }
             RunMetadata metadata = new RunMetadata(spec, provider, context);
             RunResult result = RunResult.ofParts(
@@ -66,7 +70,8 @@ final class LimitsRun {
                     context.machine(),
                     metadata.readDatabases(LoadClock.SYSTEM),
                     parts);
-            ended.accept(result);
+            RunFolder.write(folder, result);
+            written.accept(result);
             return result;
         }
     }

@@ -14,7 +14,6 @@ import io.eventsql.runner.report.RunnerResult.Ending;
 import io.eventsql.runner.report.RunnerText;
 import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.EventsSpec;
-import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.WorkloadKind;
@@ -112,7 +111,7 @@ final class MainJobRun {
                         0,
                         0,
                         settings.stream().consumeTimeoutSeconds()),
-                List.of(phase("warm-up", false, settings.load()), phase("measured", true, settings.load())),
+                List.of(phase("warm-up", settings.load()).asWarmup(), phase("measured", settings.load())),
                 null,
                 null,
                 null,
@@ -120,16 +119,10 @@ final class MainJobRun {
                 Map.of());
     }
 
-    private static PhaseSpec phase(String name, boolean measured, RunSettings.Load load) {
-        return new PhaseSpec(
-                name,
-                measured,
-                load.hasRate() ? PhaseRate.of(load.eventsPerSecond()) : null,
-                null,
-                load.hasRate() ? null : load.callers(),
-                load.async(),
-                load.eventsPerCall(),
-                measured ? 0 : load.warmupSeconds());
+    private static PhaseSpec phase(String name, RunSettings.Load load) {
+        return load.hasRate()
+                ? PhaseSpec.ofRate(name, load.eventsPerSecond(), load.eventsPerCall())
+                : PhaseSpec.ofCallers(name, load.callers(), load.async(), load.eventsPerCall());
     }
 
     /** @throws IOException if the app does not respond, or its members or the other runners are not ready in time */

@@ -1,13 +1,9 @@
 package io.eventsql.runner;
 
-import io.eventsql.EventSql;
-import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainProgram;
 import io.eventsql.runner.drivers.Drivers;
-import io.eventsql.runner.limits.CopyTime;
-import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.plain.CopyProgram;
 import io.eventsql.runner.plain.MachineLimits;
 import io.eventsql.runner.plain.PlainResult;
 import io.eventsql.runner.report.JsonFiles;
@@ -17,7 +13,6 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -44,7 +39,7 @@ import tools.jackson.databind.JsonNode;
         footer = "  KAFKA_BOOTSTRAP_SERVERS=localhost:9092 EVENTSQL_SERVER=kafka"
                 + " runner plain compare --only kafka-tuned --out results/compare")
 final class PlainCommand extends RunnerCommand {
-    private static final int COPY_EVENTS = 500_000;
+    private static final double COPY_SECONDS = 1.5;
     private static final int SECONDS_MAX = 3_600;
     private static final double FSYNC_SECONDS = 1;
     /** The size of the account_created event. */
@@ -81,7 +76,7 @@ final class PlainCommand extends RunnerCommand {
             Path folder = out.resolve(run.name());
             Files.createDirectories(folder);
             List<PlainResult.Program> programs = measurePrograms(run);
-            MachineLimits limits = MachineLimits.measure(folder, FSYNC_SECONDS, copyRowsPerSecond(run, servers));
+            MachineLimits limits = MachineLimits.measure(folder, FSYNC_SECONDS, copyRowsPerSecond(run));
             JsonFiles.write(folder.resolve(PlainResult.FILE), new PlainResult(programs, limits));
             print(commandLine.getOut(), run, programs, folder);
             exitCode = Runner.OK;
@@ -114,16 +109,14 @@ final class PlainCommand extends RunnerCommand {
         return measured;
     }
 
-    private static @Nullable Double copyRowsPerSecond(RunSpec run, AvailableServers servers) throws SQLException {
+    private @Nullable Double copyRowsPerSecond(RunSpec run) throws Exception {
         if (!run.environment().server().equals("postgres")) {
             return null;
         }
-        try (Databases databases = Databases.open(servers.databases());
-                EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
-            CopyTime.measure(eventSql, BenchmarkEvent.randomRun(), COPY_EVENTS, LoadClock.SYSTEM);
-            CopyTime copied = CopyTime.measure(eventSql, BenchmarkEvent.randomRun(), COPY_EVENTS, LoadClock.SYSTEM);
-            return COPY_EVENTS / copied.durationMs() * 1_000;
-        }
+        DriverSettings settings = new DriverSettings(Map.of(), environment());
+        CopyProgram copy = new CopyProgram();
+        copy.run(settings, CopyProgram.load(1, COPY_SECONDS));
+        return copy.run(settings, CopyProgram.load(1, COPY_SECONDS)).publishRate();
     }
 
     private static void print(PrintWriter out, RunSpec run, List<PlainResult.Program> programs, Path folder)

@@ -6,7 +6,6 @@ import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.Summary;
-import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunText;
 import io.eventsql.runner.result.SummaryText;
@@ -49,6 +48,7 @@ import picocli.CommandLine.ParameterException;
         footer = {
             "  runner run no-op --out results/no-op",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner run fan-out --only 1-consumer --out results/fan-out",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner run limits --only cost --set limits.rounds=5 --out results/limits",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner run stress --set phases.2.seconds=20"
                     + " --process database-0=1234 --out results/stress"
         })
@@ -135,11 +135,7 @@ final class RunCommand extends RunnerCommand {
         try {
             Consumer<RunResult> shown = written -> show(RunText.of(written), folder, context, hook);
             RunResult result = switch (run.kind()) {
-                case LIMITS ->
-                    new LimitsRun(run, driver, context).run(ended -> {
-                        RunFolder.write(folder, ended);
-                        shown.accept(ended);
-                    });
+                case LIMITS -> new LimitsRun(run, driver, context).run(folder, shown);
                 case BLAST, SWEEP -> new TrialsRun(run, driver, context).run(folder, shown);
                 case PHASES, SEARCH -> new WorkloadRun(run, driver, context).run(folder, shown);
                 case PUBLISH, QUERIES -> throw new IllegalArgumentException(run.name());

@@ -31,7 +31,6 @@ import picocli.CommandLine.ParameterException;
             "  runner --help",
             "  runner publish --help",
             "  runner summarize --help",
-            "  runner limits --help",
             "  runner list",
             "  runner plan fan-out",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner run fan-out --out results/fan-out",
@@ -59,7 +58,6 @@ final class Runner {
         Stream.of(
                         new CommandLine(new PublishCommand(environment)),
                         new CommandLine(new SummarizeCommand()),
-                        LimitsCommand.create(environment),
                         new CommandLine(new ListCommand()),
                         new CommandLine(new PlanCommand()),
                         new CommandLine(new RunCommand(environment)),

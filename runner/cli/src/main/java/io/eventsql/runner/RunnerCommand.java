@@ -50,11 +50,6 @@ abstract class RunnerCommand implements Callable<Integer> {
         return orInvalid(() -> DatabaseVariables.read(new Variables(variables::get)));
     }
 
-    /** @throws ParameterException if there is not exactly one database, or a variable is invalid */
-    DatabaseAddress database() {
-        return orInvalid(() -> DatabaseVariables.readOne(new Variables(environment::get)));
-    }
-
     /** @throws ParameterException if a variable is invalid; names it */
     AvailableServers servers() {
         return orInvalid(() -> AvailableServers.of(environment));

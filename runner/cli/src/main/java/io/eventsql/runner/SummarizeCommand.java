@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -48,8 +49,28 @@ final class SummarizeCommand extends RunnerCommand {
             description = "folder with the runners' result files, runner-<number>.json")
     private Path runnerResults = Path.of("");
 
+    @Option(
+            names = "--out",
+            paramLabel = "FILE",
+            defaultValue = "result.json",
+            description = "result file; report.txt is written to the same folder (default: ${DEFAULT-VALUE})")
+    private Path out = Path.of("result.json");
+
     @Mixin
-    private final ResultOptions resultOptions = new ResultOptions();
+    private final ProvenanceOptions provenance = new ProvenanceOptions();
+
+    @Option(names = "--workload", paramLabel = "NAME", description = "workload of the run, recorded in the result")
+    private @Nullable String workload;
+
+    @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: detected)")
+    private @Nullable Integer cpus;
+
+    @Option(
+            names = "--recycled-wal-mb",
+            paramLabel = "MB",
+            defaultValue = "0",
+            description = "WAL files preallocated in the databases, recorded in the result (default: ${DEFAULT-VALUE})")
+    private int recycledWalMb;
 
     @Override
     public Integer call() throws IOException {
@@ -61,8 +82,16 @@ final class SummarizeCommand extends RunnerCommand {
                 "must be 8 lower-case hexadecimal characters, but is '" + run + "'");
         validator.require(
                 Files.isDirectory(runnerResults), "--runner-results", "must be a folder, but is " + runnerResults);
-        Summary summary =
-                MainJob.summarize(read(validator), appOptions, resultOptions.provenance(), resultOptions.out());
+        Summary summary = MainJob.summarize(
+                read(validator),
+                appOptions,
+                new Summary.Provenance(
+                        cpus == null ? Runtime.getRuntime().availableProcessors() : cpus,
+                        recycledWalMb,
+                        provenance.gitCommit(),
+                        provenance.command(),
+                        workload),
+                out);
         SummaryText.of(summary).forEach(commandLine.getOut()::println);
         return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
     }

@@ -1,14 +1,12 @@
 package io.eventsql.runner;
 
-import io.eventsql.EventSql;
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.limits.CopyTime;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.phases.Problems;
+import io.eventsql.runner.plain.CopyProgram;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
@@ -30,6 +28,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -101,20 +100,17 @@ final class TrialsRun {
         if (!spec.environment().server().equals("postgres")) {
             return null;
         }
-        try (Databases databases = Databases.open(context.databases());
-                EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
-            int events = Collections.max(sweep.eventCounts());
-            List<Double> durationsMs = new ArrayList<>();
-            for (int trial = 0; trial <= COPY_TRIALS && !context.stop().isRaised(); trial++) {
-                CopyTime copied = CopyTime.measure(eventSql, BenchmarkEvent.randomRun(), events, clock);
-                context.out()
-                        .accept(String.format(Locale.ROOT, "COPY, %,d events: %,.1f ms", events, copied.durationMs()));
-                if (trial > 0) {
-                    durationsMs.add(copied.durationMs());
-                }
+        DriverSettings settings = new DriverSettings(Map.of(), context.environment());
+        int events = Collections.max(sweep.eventCounts());
+        List<Double> durationsMs = new ArrayList<>();
+        for (int trial = 0; trial <= COPY_TRIALS && !context.stop().isRaised(); trial++) {
+            double durationMs = CopyProgram.durationMs(settings, events);
+            context.out().accept(String.format(Locale.ROOT, "COPY, %,d events: %,.1f ms", events, durationMs));
+            if (trial > 0) {
+                durationsMs.add(durationMs);
             }
-            return durationsMs.isEmpty() ? null : RunResult.CopyLimit.ofTrials(events, durationsMs);
         }
+        return durationsMs.isEmpty() ? null : RunResult.CopyLimit.ofTrials(events, durationsMs);
     }
 
     private RunResult result(

@@ -185,14 +185,7 @@ final class WorkloadRun {
     }
 
     private void addProblems(List<RunResult.PhaseMetrics> phases, List<ConsumerCounts> consumers) {
-        problems.addIfAny(
-                consumers.stream().mapToLong(ConsumerCounts::eventsLost).sum(), "events were lost");
-        problems.addIfAny(
-                consumers.stream().mapToLong(ConsumerCounts::eventsDuplicated).sum(),
-                "events were delivered more than once");
-        problems.addIfAny(
-                consumers.stream().mapToLong(ConsumerCounts::orderViolations).sum(),
-                "events were out of order for their key");
+        problems.addWrong(consumers);
         problems.addIfAny(
                 phases.stream().mapToLong(RunResult.PhaseMetrics::eventsFailed).sum(), "events failed to publish");
         if (context.stop.reason() == StopSignal.Reason.NO_PROGRESS) {

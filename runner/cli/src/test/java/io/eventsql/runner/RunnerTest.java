@@ -137,37 +137,11 @@ class RunnerTest {
                         "DB0_HOST");
     }
 
-    @ParameterizedTest
-    @CsvSource(
-            delimiter = '|',
-            value = {
-                "--storage=columns|--storage (STORAGE) must be rows or blocks, but is 'columns'",
-                "--only=write|--only (ONLY) must be one of append, read, snapshot, handlers, transactions, outbox, large, retention, compaction, cost, fanout, tail, scheduled, but is 'write'",
-                "--rounds=0|--rounds (ROUNDS) must be between 1 and 1000, but is 0",
-                "--round-seconds=0.01|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is 0.01",
-                "--round-seconds=NaN|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is NaN",
-                "--read-events=999|--read-events (READ_EVENTS) must be between 1000 and 1000000000, but is 999",
-                "--snapshot-seconds=0|--snapshot-seconds (SNAPSHOT_SECONDS) must be between 1 and 86400, but is 0",
-                "--snapshot-rate=0|--snapshot-rate (SNAPSHOT_RATE) must be between 1 and 1000000, but is 0",
-                "--warmup-seconds=-1|--warmup-seconds (WARMUP_SECONDS) must be between 0 and 86400, but is -1",
-                "--handlers-events=0|--handlers-events (HANDLERS_EVENTS) must be between 1 and 10000000, but is 0",
-                "--handlers-sequential-events=0|--handlers-sequential-events (HANDLERS_SEQUENTIAL_EVENTS) must be between 1",
-                "--handlers-concurrency=10001|--handlers-concurrency (HANDLERS_CONCURRENCY) must be between 1 and 10000",
-                "--cost-seconds=0|--cost-seconds (COST_SECONDS) must be between 1 and 86400, but is 0",
-                "--tail-seconds=601|--tail-seconds (TAIL_SECONDS) must be between 1 and 600, but is 601",
-                "--rounds=3|DB0_HOST is missing",
-            })
-    void limits_invalidInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {
-        assertThat(execute(Map.of(), "limits", option)).isEqualTo(2);
-
-        assertThat(err.toString()).contains(message);
-    }
-
     @Test
     void help_listsTheCommands() {
         assertThat(execute(Map.of(), "--help")).isZero();
 
-        assertThat(out.toString()).contains("publish", "summarize", "limits", "Exit codes:", "Examples:");
+        assertThat(out.toString()).contains("publish", "summarize", "run", "Exit codes:", "Examples:");
     }
 
     @Test

@@ -67,7 +67,7 @@ final class HistoryRecovery {
         Stored stored;
         Map<Integer, Instant> times;
         try {
-            // Before the times: an event may be appended meanwhile where the handler's last one was lost.
+            // Before the times: in between, an event may be appended where the last one handled was lost.
             List<Head> heads = readHeads(incarnation, stream);
             times = stream.spec().equals(former.stream()) ? readTimes(owned, incarnation, stream) : Map.of();
             if (hasConsumerInHistory(owned, times) && !exists(former, stream)) {

@@ -2,10 +2,11 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerPartition;
+import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
+import io.eventsql.Settings;
 import io.eventsql.ShardInfo;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
@@ -14,6 +15,7 @@ import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.DriverSettings;
 import java.sql.SQLException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedSet;
@@ -27,25 +29,35 @@ final class EventSqlStreams implements AutoCloseable {
 
     private record StreamConsumer(String stream, String consumer) {}
 
+    private final EventSqlOptions options;
     private final Databases databases;
     private final EventSql eventSql;
-    private final Map<StreamConsumer, DeliveryListener> listeners = new ConcurrentHashMap<>();
+    /** Those of the consumers; empty if these use the publisher's. */
+    private final List<EventSql> members = new ArrayList<>();
 
-    private final EventSqlOptions options;
+    private final Map<StreamConsumer, DeliveryListener> listeners = new ConcurrentHashMap<>();
 
     /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     EventSqlStreams(DriverSettings settings) {
         options = new EventSqlOptions(settings.options());
+        Settings ofLibrary = options.settings();
         databases = Databases.open(DatabaseVariables.read(new Variables(settings.environment()::get)));
         try {
-            eventSql = EventSql.builder(databases.dataSources())
-                    .settings(options.settings())
-                    .listener(new FailureListener())
-                    .build();
+            eventSql = open(ofLibrary);
+            for (int member = 0; member < options.members(); member++) {
+                members.add(open(ofLibrary));
+            }
         } catch (RuntimeException e) {
             databases.close();
             throw e;
         }
+    }
+
+    private EventSql open(Settings ofLibrary) {
+        return EventSql.builder(databases.dataSources())
+                .settings(ofLibrary)
+                .listener(new FailureListener())
+                .build();
     }
 
     /** Returns the library on these databases. */
@@ -71,7 +83,7 @@ final class EventSqlStreams implements AutoCloseable {
     }
 
     void create(String stream, int partitions) {
-        eventSql.createStream(StreamSpec.of(stream).withPartitions(partitions).withStorage(options.storage()));
+        eventSql.createStream(options.stream(stream, partitions));
     }
 
     void clear(String stream) {
@@ -81,17 +93,25 @@ final class EventSqlStreams implements AutoCloseable {
     AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
         StreamConsumer started = new StreamConsumer(stream, consumer);
         listeners.put(started, listener);
-        Subscription subscription = eventSql.subscribeBatch(
-                options.consumer(stream, consumer),
-                events -> listener.delivered(events, StoredEvent::key, StoredEvent::value));
+        ConsumerSpec spec = options.consumer(stream, consumer);
+        List<Subscription> subscriptions = (members.isEmpty() ? List.of(eventSql) : members)
+                .stream().map(member -> subscribe(member, spec, listener)).toList();
         return () -> {
-            subscription.close();
+            subscriptions.forEach(Subscription::close);
             listeners.remove(started);
         };
     }
 
+    private Subscription subscribe(EventSql member, ConsumerSpec spec, DeliveryListener listener) {
+        return options.handlesSingly()
+                ? member.subscribe(spec, new SingleEventHandler(listener, options.handlerTime()))
+                : member.subscribeBatch(
+                        spec, events -> listener.delivered(events, StoredEvent::key, StoredEvent::value));
+    }
+
     @Override
     public void close() {
+        members.forEach(EventSql::close);
         eventSql.close();
         databases.close();
     }

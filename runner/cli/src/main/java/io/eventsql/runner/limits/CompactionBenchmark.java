@@ -1,9 +1,5 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.Compaction;
-import io.eventsql.ConsumerSpec;
-import io.eventsql.Subscription;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.Statistics;
@@ -12,11 +8,10 @@ import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
-import io.eventsql.runner.workload.KeyShare;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicLong;
 
 /** Publishes to the same few keys of a compacted stream at a steady rate, with a consumer that handles all events. */
 final class CompactionBenchmark {
@@ -35,28 +30,26 @@ final class CompactionBenchmark {
     /** @throws RunStoppedException after a stop signal */
     ResultPart measure() throws SQLException {
         String stream = context.stream("compaction");
-        context.eventSql()
-                .createStream(context.streamSpec(stream)
-                        .withSegmentSize(SEGMENT_EVENTS)
-                        .withCompaction(Compaction.DEFAULT));
-        StreamLog log = new StreamLog(context.dataSource(), stream);
+        LoadedStream loaded = context.loadedStream()
+                .withConsumers(1)
+                .withKeys(KEYS)
+                .with("segment_events", String.valueOf(SEGMENT_EVENTS))
+                .with("compacted", "true");
         long rate = context.number(LimitsNumber.COMPACTION_RATE);
+        PhaseSpec phase = PhaseSpec.ofRate("updates", rate, CALL_EVENTS);
         long events = rate * context.number(LimitsNumber.COMPACTION_SECONDS) / INTERVALS;
-        OpenLoop load = new OpenLoop(context.publishLoad(stream, CALL_EVENTS, KeyShare.keysOf(0, KEYS)), rate);
-        AtomicLong handled = new AtomicLong();
         List<Double> handledEvents = new ArrayList<>();
         List<Double> bytes = new ArrayList<>();
         PartRecorder part = context.recorder(
                 LimitsPart.COMPACTION, "a stream in which the same 100 keys are updated, with a consumer");
-        Subscription subscription = context.eventSql()
-                .subscribeBatch(ConsumerSpec.of(stream, "limits"), page -> handled.addAndGet(page.size()));
-        try {
+        try (StreamLoad load = StreamLoad.create(context, stream, loaded)) {
+            StreamLog log = new StreamLog(context.dataSource(), stream);
             for (int interval = 1; interval <= INTERVALS; interval++) {
-                long before = handled.get();
-                PhaseMeasurement measured = context.publish(load, context.phaseOfEvents(false, events));
+                long before = load.consumedEvents();
+                PhaseMeasurement measured = load.send(phase, events).measurement();
                 Percentiles latency = Percentiles.ofMicros(measured.latencyMicros());
                 long tables = log.tables();
-                handledEvents.add((double) (handled.get() - before));
+                handledEvents.add((double) (load.consumedEvents() - before));
                 bytes.add((double) log.bytes());
                 String row = String.valueOf(interval);
                 part.add(INTERVALS_TABLE, row, "published_events", Figure.of(measured.publishedEvents()))
@@ -69,8 +62,6 @@ final class CompactionBenchmark {
                         "Compaction, %d of %d: %,.0f handled, %,.0f MB in %d tables, p99 %.1f ms",
                         interval, INTERVALS, handledEvents.getLast(), bytes.getLast() / 1e6, tables, latency.p99());
             }
-        } finally {
-            subscription.close();
         }
         return part.add("quarters", "handled, last / second quarter", "value", Figure.of(lastToSecond(handledEvents)))
                 .add("quarters", "size, last / second quarter", "value", Figure.of(lastToSecond(bytes)))

@@ -68,7 +68,7 @@ record Cost(
             new Ratio("checkpoints_per_interval", cost -> 1, Cost::checkpoints));
 
     /** Reads the counters. */
-    static Cost read(LimitsContext context, ConsumedLoad load, Connection connection, ProcessTree processes)
+    static Cost read(LimitsContext context, StreamLoad load, Connection connection, ProcessTree processes)
             throws SQLException {
         String checkpoints = connection.getMetaData().getDatabaseMajorVersion() >= VERSION_WITH_CHECKPOINTER
                 ? "num_timed + num_requested FROM pg_stat_checkpointer"
@@ -85,7 +85,7 @@ record Cost(
                     now / 1e9,
                     published,
                     Math.round(published * context.meanEventBytes()),
-                    load.handledEvents(),
+                    load.consumedEvents(),
                     processes.totalCpuSeconds(processes.parent(row.getLong(1)), now),
                     ManagementFactory.getPlatformMXBean(com.sun.management.OperatingSystemMXBean.class)
                                     .getProcessCpuTime()

@@ -1,25 +1,22 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.load.Callers;
-import io.eventsql.runner.load.LoadContext;
-import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.sample.ProcessTree;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.Function;
 
 /**
  * Measures what an event costs: CPU time of the database and of this process, transactions, blocks and WAL. The loads
@@ -34,9 +31,9 @@ final class CostBenchmark {
             Load.atRate("1,000/s", 1_000, 1, 1),
             Load.atRate("2,000/s, 2 members", 2_000, 2, 1),
             Load.atRate("10,000/s", 10_000, 1, 1),
-            new Load("publish, 50 callers", 1, 1, 1, load -> Callers.waiting(load, 50)),
-            new Load("publishAll of 100, 4 callers", 100, 1, 1, load -> Callers.waiting(load, 4)),
-            new Load("publishAsync, 4 callers", 1, 1, 1, load -> Callers.notWaiting(load, 4)));
+            new Load(Calls.waiting(50, 1), 1, 1),
+            new Load(Calls.waiting(4, 100), 1, 1),
+            new Load(Calls.async(4), 1, 1));
     private static final List<Load> FANOUT = List.of(
             Load.atRate("1,000/s, 1 consumer", 1_000, 1, 1), Load.atRate("1,000/s, 10 consumers", 1_000, 1, 10));
 
@@ -72,17 +69,17 @@ final class CostBenchmark {
     /**
      * One load whose cost is measured.
      *
+     * @param phase its calls; has its name
      * @param members the members of each consumer, each with its own {@link io.eventsql.EventSql}
      * @param consumers the consumers of the stream, all of them in each of these
      */
-    private record Load(
-            String name,
-            int eventsPerCall,
-            int members,
-            int consumers,
-            Function<LoadContext, LoadGenerator> generator) {
+    private record Load(PhaseSpec phase, int members, int consumers) {
         static Load atRate(String name, long eventsPerSecond, int members, int consumers) {
-            return new Load(name, 1, members, consumers, load -> new OpenLoop(load, eventsPerSecond));
+            return new Load(PhaseSpec.ofRate(name, eventsPerSecond, 1), members, consumers);
+        }
+
+        String name() {
+            return phase.name();
         }
     }
 
@@ -99,7 +96,7 @@ final class CostBenchmark {
                     context.show(
                             "Cost, %s: %s, %,.0f events/s, database %.2f cores",
                             round == 0 ? "warm-up" : "round " + round + " of " + rounds,
-                            load.name,
+                            load.name(),
                             cost.publishedEvents() / cost.seconds(),
                             cost.serverCpuSeconds() / cost.seconds());
                     if (round > 0) {
@@ -112,14 +109,14 @@ final class CostBenchmark {
             }
             PartRecorder part = context.recorder(what, title());
             steady.forEach((load, costs) -> {
-                add(part, load.name, STEADY, Cost.figures(costs));
-                add(part, load.name, CHECKPOINTED, Cost.figures(checkpointed.getOrDefault(load, List.of())));
+                add(part, load.name(), STEADY, Cost.figures(costs));
+                add(part, load.name(), CHECKPOINTED, Cost.figures(checkpointed.getOrDefault(load, List.of())));
             });
             if (what == LimitsPart.FANOUT) {
                 Map<String, Figure> first = Cost.figures(steady.getOrDefault(loads.getFirst(), List.of()));
                 Map<String, Figure> last = Cost.figures(steady.getOrDefault(loads.getLast(), List.of()));
                 last.forEach((name, figure) -> part.add(
-                        loads.getLast().name + " / " + loads.getFirst().name,
+                        loads.getLast().name() + " / " + loads.getFirst().name(),
                         name,
                         STEADY,
                         figure.ratioTo(first.getOrDefault(name, figure))));
@@ -143,28 +140,31 @@ final class CostBenchmark {
 
     /** Returns the costs of an interval, and of the part cost those of another one that begins with a checkpoint. */
     private List<Cost> round(Connection connection, int round, Load load) throws SQLException {
-        String stream = context.stream(what.label() + round + "_" + load.name.replaceAll("[^0-9a-zA-Z]+", "_"));
-        context.eventSql().createStream(context.streamSpec(stream));
-        int seconds = context.number(LimitsNumber.COST_SECONDS);
-        List<Cost> costs = new ArrayList<>();
-        try (ConsumedLoad running = new ConsumedLoad(context, stream, load.members, load.consumers, event -> {})) {
-            running.publish(load.generator.apply(context.publishLoad(stream, load.eventsPerCall)));
-            context.sleep(context.number(LimitsNumber.WARMUP_SECONDS));
+        String stream = what.label() + round + "_" + load.name().replaceAll("[^0-9a-zA-Z]+", "_");
+        LoadedStream loaded = context.loadedStream()
+                .withConsumers(load.consumers)
+                .with("members", String.valueOf(load.members))
+                .with("handler", "event");
+        Duration time = Duration.ofSeconds(context.number(LimitsNumber.COST_SECONDS));
+        return StreamLoad.onNew(context, stream, loaded, running -> {
+            List<Cost> costs = new ArrayList<>();
+            if (round > 0) {
+                running.send(load.phase, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS)));
+            }
             Cost start = Cost.read(context, running, connection, processes);
-            context.sleep(seconds);
+            running.send(load.phase, time);
             Cost end = Cost.read(context, running, connection, processes);
             costs.add(end.since(start));
             if (what == LimitsPart.COST && round > 0) {
                 try (Statement statement = connection.createStatement()) {
                     statement.execute("CHECKPOINT");
                 }
-                context.sleep(seconds);
+                running.send(load.phase, time);
                 costs.add(Cost.read(context, running, connection, processes).since(end));
             }
-            running.finish();
-        }
-        context.deleteStream(stream);
-        return costs;
+            running.requireConsumed();
+            return costs;
+        });
     }
 
     static Map<String, String> settings(Connection connection) throws SQLException {

@@ -1,24 +1,21 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.ConsumerSpec;
-import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
-import io.eventsql.Subscription;
-import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.measure.Statistics;
+import io.eventsql.runner.phases.ConsumerCounts;
+import io.eventsql.runner.phases.PhaseLoad;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
-import io.eventsql.runner.workload.KeyShare;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.Objects;
 
 /**
- * Measures the rate of a handler that takes 10 ms on one partition, sequentially and by key in parallel. All events are
- * published before the handler starts. The handler only sleeps, like one that calls another service.
+ * Measures the rate of a handler that takes 10 ms on one partition, sequentially and by key in parallel. The
+ * events are published at once, much faster than they are handled. The handler only sleeps, like one that calls another
+ * service.
  */
 final class HandlersBenchmark {
     private static final Duration HANDLER_TIME = Duration.ofMillis(10);
@@ -28,10 +25,8 @@ final class HandlersBenchmark {
     /** The target of handling by key: the rate that one partition sustains with each key in order. */
     private static final long BAR_EVENTS_PER_SECOND = 2_000;
 
-    private static final Duration POLL = Duration.ofMillis(20);
-
-    /** Longer than a lease, after which no progress can be expected. */
-    private static final Duration NO_PROGRESS = Duration.ofSeconds(30);
+    /** More than a lease, and what handlers take besides their sleep. */
+    private static final int SPARE_SECONDS = 120;
 
     private final LimitsContext context;
     private final PartRecorder part;
@@ -59,31 +54,27 @@ final class HandlersBenchmark {
 
     /** Returns the rate in events/s. */
     private double run(String what, String row, int keyConcurrency, int events) throws SQLException {
-        String stream = context.stream("handlers_" + what);
-        context.eventSql().createStream(StreamSpec.of(stream).withPartitions(1));
-        // One caller, because with two the order of a key would be undefined.
-        PublishVariant.async(context.publishLoad(stream, PUBLISH_CALL_EVENTS, KeyShare.keysOf(0, KEYS)), 1)
-                .publish(events);
-        context.checkStopped();
-        HandledEvents handled = new HandledEvents();
-        ConsumerSpec consumer = ConsumerSpec.of(stream, "limits").withKeyConcurrency(keyConcurrency);
-        Subscription subscription = context.eventSql().subscribe(consumer, event -> handle(event, handled));
-        try {
-            context.await(handled::handledOnce, events, NO_PROGRESS, POLL);
-        } finally {
-            subscription.close();
+        LoadedStream loaded = LoadedStream.ofLibrary()
+                .withPartitions(1)
+                .withKeys(KEYS)
+                .withConsumers(1)
+                .withTimeoutSeconds(
+                        (int) (HANDLER_TIME.multipliedBy(events).toSeconds() / keyConcurrency) + SPARE_SECONDS)
+                .with("handler_ms", String.valueOf(HANDLER_TIME.toMillis()))
+                .with("key_concurrency", String.valueOf(keyConcurrency));
+        try (StreamLoad load = StreamLoad.create(context, context.stream("handlers_" + what), loaded)) {
+            PhaseLoad published = load.send(PhaseSpec.ofCallers(row, 1, true, PUBLISH_CALL_EVENTS), events);
+            load.drain().forEach(problem -> part.addProblem(row + ": " + problem));
+            ConsumerCounts handled = load.consumerCounts().getFirst();
+            double seconds = (published.lastDeliveredAtMicros() - published.startedAtMicros()) / 1e6;
+            double perSecond = Statistics.ratio((double) handled.eventsSeen(), seconds);
+            part.add("handlers", row, "events", Figure.of(events))
+                    .add("handlers", row, "events_per_second", Figure.of(perSecond, "events/s"))
+                    .add("handlers", row, "lost", Figure.of(handled.eventsLost()))
+                    .add("handlers", row, "duplicated", Figure.of(handled.eventsDuplicated()))
+                    .add("handlers", row, "out_of_order", Figure.of(handled.orderViolations()));
+            context.show("Handlers, %s: %,d events, %,.0f events/s", row, events, perSecond);
+            return perSecond;
         }
-        context.checkStopped();
-        double perSecond = handled.addTo(part, row, events);
-        context.show("Handlers, %s: %,d events, %,.0f events/s", row, events, perSecond);
-        return perSecond;
-    }
-
-    private void handle(StoredEvent event, HandledEvents handled) throws InterruptedException {
-        String key = Objects.requireNonNull(event.key());
-        long number = BenchmarkEvent.decode(event.value()).number();
-        handled.recordStart(key, number, context.clock().nanos());
-        Thread.sleep(HANDLER_TIME);
-        handled.recordEnd(key, context.clock().nanos());
     }
 }

@@ -1,12 +1,15 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.StreamSpec;
+import io.eventsql.runner.phases.LoadSession;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
@@ -21,7 +24,7 @@ import java.util.concurrent.Future;
 final class LargeStreamBenchmark {
     private static final int PARTITIONS = 10;
     private static final int COPIES_AT_ONCE = 2;
-    private static final int CALLERS = 4;
+    private static final PhaseSpec CALLS = Calls.async(4);
     private static final long SMALL_EVENTS_MAX = 1_000_000;
     private static final int STATEMENTS = 500;
 
@@ -48,17 +51,11 @@ final class LargeStreamBenchmark {
                                 new Variant("publish, large", time -> {
                                     // Before the large stream's turn: what the server still writes delays that.
                                     renewSmall();
-                                    return publish(large).run(time);
+                                    return publish(large, time);
                                 }),
-                                new Variant(
-                                        "publish, small",
-                                        time -> publish(small()).run(time)),
-                                new Variant(
-                                        "end to end, small",
-                                        time -> endToEnd(small()).run(time)),
-                                new Variant(
-                                        "end to end, large",
-                                        time -> endToEnd(large).run(time))));
+                                new Variant("publish, small", time -> publish(small(), time)),
+                                new Variant("end to end, small", time -> endToEnd(small(), time)),
+                                new Variant("end to end, large", time -> endToEnd(large, time))));
         PartRecorder part = context.recorder(
                 LimitsPart.LARGE, "a stream with many stored events, and one with few; " + context.roundsText());
         rates.forEach(rate -> rate.addTo(part, "rates"));
@@ -73,12 +70,21 @@ final class LargeStreamBenchmark {
         return of.perSecond().ratioTo(to.perSecond());
     }
 
-    private PublishVariant publish(String stream) {
-        return PublishVariant.async(context.publishLoad(stream, 1), CALLERS);
+    private MeasuredInterval publish(String stream, Duration time) {
+        try (StreamLoad load = StreamLoad.attach(context, stream, LoadedStream.ofLibrary())) {
+            return load.turn(CALLS, time);
+        }
     }
 
-    private Variant endToEnd(String stream) {
-        return publish(stream).endToEnd(context, stream);
+    /** Publishes with a new consumer that starts at the head of the stream. */
+    private MeasuredInterval endToEnd(String stream, Duration time) {
+        LoadedStream loaded = LoadedStream.ofLibrary().withConsumers(1).with("start", "latest");
+        MeasuredInterval measured;
+        try (StreamLoad load = StreamLoad.attach(context, stream, loaded)) {
+            measured = load.turn(CALLS, time);
+        }
+        context.eventSql().consumer(stream, LoadSession.consumerName(0)).delete();
+        return measured;
     }
 
     private String small() {

@@ -1,32 +1,24 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.EventSql;
-import io.eventsql.Storage;
-import io.eventsql.StreamSpec;
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.driver.PublishTarget;
-import io.eventsql.runner.load.ClockAnchor;
-import io.eventsql.runner.load.EventSqlTarget;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.LoadClock;
-import io.eventsql.runner.load.LoadContext;
-import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.measure.PhaseMeasurement;
-import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.LimitsSpec;
-import io.eventsql.runner.workload.EventSource;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.List;
 import java.util.Locale;
-import java.util.OptionalInt;
+import java.util.Map;
 import java.util.function.Consumer;
 import java.util.stream.LongStream;
 import javax.sql.DataSource;
@@ -37,6 +29,7 @@ import javax.sql.DataSource;
  * @param eventSql the library, connected to one database
  * @param dataSource direct access to the same database
  * @param spec the parts and their numbers
+ * @param environment the environment variables that configure the database
  * @param run the run's id, 8 lower-case hexadecimal characters; part of the names of its streams and tables
  * @param clock the time source
  * @param stop aborts the run
@@ -46,6 +39,7 @@ public record LimitsContext(
         EventSql eventSql,
         DataSource dataSource,
         LimitsSpec spec,
+        Map<String, String> environment,
         String run,
         LoadClock clock,
         StopSignal stop,
@@ -86,16 +80,6 @@ public record LimitsContext(
         return "limits_" + what + "_" + run;
     }
 
-    /** Returns how the streams of {@link #streamSpec} keep their events. */
-    Storage storage() {
-        return Storage.valueOf(spec.storage().toUpperCase(Locale.ROOT));
-    }
-
-    /** Returns the definition of a stream of this run, with the storage that is measured. */
-    StreamSpec streamSpec(String stream) {
-        return StreamSpec.of(stream).withStorage(storage());
-    }
-
     /** Deletes a stream of this run. */
     void deleteStream(String stream) {
         eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
@@ -110,40 +94,20 @@ public record LimitsContext(
                 .orElseThrow();
     }
 
-    /** Returns a load that publishes events without keys to a stream of this run. */
-    LoadContext publishLoad(String stream, int eventsPerCall) {
-        return publishLoad(stream, eventsPerCall, List.of());
+    /** Returns a stream with the storage that is measured. */
+    LoadedStream loadedStream() {
+        return LoadedStream.ofLibrary().with("storage", spec.storage());
     }
 
-    /** Returns a load that publishes events with the given keys to a stream of this run. */
-    LoadContext publishLoad(String stream, int eventsPerCall, List<String> keys) {
-        return load(new EventSqlTarget(eventSql.publisher(), stream), eventsPerCall, keys);
-    }
-
-    /** Returns a load that sends events of this run to another target. */
-    LoadContext load(PublishTarget target, int eventsPerCall, List<String> keys) {
-        EventSource source = new EventSource(run, 0, OptionalInt.empty(), keys);
-        return new LoadContext(source, target, eventsPerCall, clock, stop);
-    }
-
-    /** Returns a phase with a number of events that starts now. */
-    LoadPhase phaseOfEvents(boolean warmup, long events) {
-        ClockAnchor anchor = ClockAnchor.now(clock);
-        return LoadPhase.ofEvents(warmup, anchor, anchor.nanos(), events);
-    }
-
-    /** Returns a phase with a duration that starts now. */
-    LoadPhase phaseOf(boolean warmup, Duration duration) {
-        ClockAnchor anchor = ClockAnchor.now(clock);
-        return LoadPhase.ofNanos(warmup, anchor, anchor.nanos(), duration.toNanos());
-    }
-
-    /** @throws RunStoppedException after a stop signal */
-    PhaseMeasurement publish(LoadGenerator load, LoadPhase phase) {
-        PublishMeter meter = new PublishMeter();
-        long sent = load.run(phase, meter);
-        checkStopped();
-        return meter.measurement(sent, phase.anchor());
+    /** Opens the driver of a stream. */
+    Driver openDriver(LoadedStream stream) {
+        DriverProvider provider = Drivers.find(stream.driver())
+                .orElseThrow(() -> new IllegalStateException("Unknown driver " + stream.driver()));
+        try {
+            return provider.open(new DriverSettings(stream.options(), environment));
+        } catch (Exception e) {
+            throw new IllegalStateException("The driver " + stream.driver() + " cannot start: " + e.getMessage(), e);
+        }
     }
 
     /** @throws RunStoppedException after a stop signal */

@@ -1,39 +1,29 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.Event;
-import io.eventsql.Outbox;
-import io.eventsql.StreamSpec;
 import io.eventsql.runner.database.HeldSnapshot;
-import io.eventsql.runner.driver.PublishTarget;
-import io.eventsql.runner.load.LoadListener;
-import io.eventsql.runner.load.LoadPhase;
-import io.eventsql.runner.load.OpenLoop;
-import io.eventsql.runner.load.OutboxTransaction;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
-import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
+import java.util.function.Function;
 
 /**
  * Measures whether a long-running transaction makes the outbox grow or direct publishes slow. Transactions that publish
  * one event each and direct publishes run at the same steady rate, with and without a long-running snapshot.
  */
 final class OutboxBenchmark {
-    /** Low, because the pool is shared with the library. */
-    private static final int TRANSACTIONS_AT_A_TIME = 3;
+    private static final int TENTHS = 10;
 
     private final LimitsContext context;
     private final int rate;
@@ -51,132 +41,113 @@ final class OutboxBenchmark {
                         + " s with a long-running snapshot; sizes and backlogs are maxima");
     }
 
-    /** The figures that are compared. */
-    private record Run(double p99Ms, List<OutboxSampler.Tenth> outbox) {}
+    /** A tenth of a run: both loads, and the outbox next to them. */
+    private record Tenth(PhaseMeasurement direct, PhaseMeasurement transactions, OutboxSampler.Maximum outbox) {}
 
     /** @throws RunStoppedException after a stop signal */
     ResultPart measure() throws SQLException {
-        Run without = run("without");
-        Run with = run("with");
+        List<Tenth> without = run("without");
+        List<Tenth> with = run("with");
         return part.add(
                         "ratios",
                         "direct p99, with / without",
                         "value",
-                        Figure.of(Statistics.ratio(with.p99Ms, without.p99Ms)))
+                        Figure.of(Statistics.ratio(
+                                latency(with, Tenth::direct).p99(),
+                                latency(without, Tenth::direct).p99())))
                 .add(
                         "ratios",
                         // In the second tenth it has reached its working size.
                         "outbox size with a snapshot, last tenth / second tenth",
                         "value",
                         Figure.of(
-                                Statistics.ratio((double) with.outbox.getLast().bytesMax(), (double)
-                                        with.outbox.get(1).bytesMax())))
+                                Statistics.ratio((double) with.getLast().outbox.bytes(), (double)
+                                        with.get(1).outbox.bytes())))
                 .part();
     }
 
-    private Run run(String kind) throws SQLException {
+    private List<Tenth> run(String kind) throws SQLException {
         context.show(
                 "Outbox: %s a long-running snapshot, %d transactions/s and as many direct publishes/s for %d s",
                 kind, rate, seconds);
-        String plain = context.stream("outbox_plain_" + kind);
-        String transactional = context.stream("outbox_" + kind);
-        context.eventSql().createStream(StreamSpec.of(plain));
-        context.eventSql().createStream(StreamSpec.of(transactional));
-        try (ExecutorService threads = Executors.newFixedThreadPool(TRANSACTIONS_AT_A_TIME)) {
-            Loads loads = new Loads(
-                    new OpenLoop(context.publishLoad(plain, 1), rate),
-                    new OpenLoop(context.load(target(transactional, threads), 1, List.of()), rate));
-            PublishMeter warmup = new PublishMeter();
-            loads.run(
-                    context.phaseOfEvents(true, (long) rate * context.number(LimitsNumber.WARMUP_SECONDS)),
-                    new PublishMeter(),
-                    warmup);
-            context.checkStopped();
-            if (kind.equals("without")) {
-                return measure(kind, loads, transactional, warmup);
+        PhaseSpec phase = PhaseSpec.ofRate(kind, rate, 1);
+        Duration warmup = Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS));
+        try (StreamLoad direct =
+                        StreamLoad.create(context, context.stream("outbox_plain_" + kind), LoadedStream.ofLibrary());
+                StreamLoad transactions = StreamLoad.create(
+                        context, context.stream("outbox_" + kind), LoadedStream.of("eventsql-outbox"))) {
+            atOnce(() -> direct.warmUp(phase, warmup), () -> transactions.warmUp(phase, warmup));
+            List<Tenth> tenths;
+            if (kind.equals("with")) {
+                try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
+                    tenths = measure(direct, transactions, phase);
+                    part.add("runs", "snapshot_age_transactions", kind, Figure.of(snapshot.ageTransactions()));
+                }
+            } else {
+                tenths = measure(direct, transactions, phase);
             }
-            try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
-                Run measured = measure(kind, loads, transactional, warmup);
-                part.add("runs", "snapshot_age_transactions", kind, Figure.of(snapshot.ageTransactions()));
-                return measured;
-            }
+            add(kind, tenths, transactions);
+            return tenths;
         }
     }
 
-    /** Publishes each call through the outbox in its own database transaction. */
-    private PublishTarget target(String stream, ExecutorService threads) {
-        Outbox outbox = context.eventSql().outbox();
-        return new PublishTarget() {
-            @Override
-            public void publish(List<Event> events) {
-                OutboxTransaction.publish(context.dataSource(), outbox, stream, events);
-            }
-
-            @Override
-            public CompletionStage<?> publishAsync(List<Event> events) {
-                return CompletableFuture.runAsync(() -> publish(events), threads);
-            }
-        };
+    private List<Tenth> measure(StreamLoad direct, StreamLoad transactions, PhaseSpec phase) {
+        OutboxSampler sampler =
+                new OutboxSampler(context, Duration.ofSeconds(seconds).dividedBy(TENTHS));
+        long events = (long) rate * seconds / TENTHS;
+        List<Tenth> tenths = new ArrayList<>();
+        while (tenths.size() < TENTHS) {
+            List<PhaseMeasurement> measured = new ArrayList<>();
+            OutboxSampler.Maximum outbox = sampler.sampleDuring(() -> {
+                CompletableFuture<PhaseMeasurement> inTransactions = CompletableFuture.supplyAsync(
+                        () -> transactions.send(phase, events).measurement(), OutboxBenchmark::start);
+                measured.add(direct.send(phase, events).measurement());
+                measured.add(inTransactions.join());
+            });
+            tenths.add(new Tenth(measured.getFirst(), measured.getLast(), outbox));
+        }
+        return tenths;
     }
 
-    private Run measure(String kind, Loads loads, String transactional, PublishMeter warmup) throws SQLException {
-        LoadPhase phase = context.phaseOfEvents(false, (long) rate * seconds);
-        Duration time = Duration.ofSeconds(seconds);
-        TenthsMeter plainMeter = new TenthsMeter(phase.startNanos(), time.toNanos());
-        PublishMeter transactionMeter = new PublishMeter();
-        List<OutboxSampler.Tenth> outbox =
-                new OutboxSampler(context, time).sampleDuring(() -> loads.run(phase, plainMeter, transactionMeter));
-        context.checkStopped();
-        List<PhaseMeasurement> plain = plainMeter.measurements(phase.anchor());
-        PhaseMeasurement transactions = transactionMeter.measurement(transactionMeter.answeredEvents(), phase.anchor());
-        long committed = warmup.publishedEvents() + transactions.publishedEvents();
-        long stored = new StreamLog(context.dataSource(), transactional).awaitHeads(context, committed);
-        Percentiles direct = Percentiles.ofMicros(Histograms.merge(
-                plain.stream().map(PhaseMeasurement::latencyMicros).toList()));
-        Percentiles inTransaction = Percentiles.ofMicros(transactions.latencyMicros());
-        for (int tenth = 0; tenth < TenthsMeter.TENTHS; tenth++) {
-            Percentiles latency = Percentiles.ofMicros(plain.get(tenth).latencyMicros());
-            String row = "tenth " + (tenth + 1);
-            part.add("tenths", row, kind + "_p99_ms", Figure.of(latency.p99(), "ms"))
-                    .add(
-                            "tenths",
-                            row,
-                            kind + "_bytes",
-                            Figure.of(outbox.get(tenth).bytesMax(), "bytes"))
-                    .add(
-                            "tenths",
-                            row,
-                            kind + "_events",
-                            Figure.of(outbox.get(tenth).eventsMax()))
-                    .requireNoErrors(plain.get(tenth).errors(), "published directly " + kind + " a snapshot");
+    private static void atOnce(Runnable first, Runnable second) {
+        CompletableFuture<?> running = CompletableFuture.runAsync(second, OutboxBenchmark::start);
+        first.run();
+        running.join();
+    }
+
+    private static void start(Runnable task) {
+        Thread.ofPlatform().name("limits-transactions").daemon().start(task);
+    }
+
+    private void add(String kind, List<Tenth> tenths, StreamLoad transactions) throws SQLException {
+        long committed = transactions.publishedEvents();
+        long stored = new StreamLog(context.dataSource(), transactions.stream()).awaitHeads(context, committed);
+        for (Tenth tenth : tenths) {
+            String row = "tenth " + (tenths.indexOf(tenth) + 1);
+            double p99 = Percentiles.ofMicros(tenth.direct.latencyMicros()).p99();
+            part.add("tenths", row, kind + "_p99_ms", Figure.of(p99, "ms"))
+                    .add("tenths", row, kind + "_bytes", Figure.of(tenth.outbox.bytes(), "bytes"))
+                    .add("tenths", row, kind + "_events", Figure.of(tenth.outbox.events()))
+                    .requireNoErrors(tenth.direct.errors(), "published directly " + kind + " a snapshot")
+                    .requireNoErrors(tenth.transactions.errors(), "published in transactions " + kind + " a snapshot");
         }
-        part.add("runs", "direct_events", kind, Figure.of(direct(plain)))
-                .add("runs", "direct_p50_ms", kind, Figure.of(direct.p50(), "ms"))
-                .add("runs", "direct_p99_ms", kind, Figure.of(direct.p99(), "ms"))
-                .add("runs", "transactions_p50_ms", kind, Figure.of(inTransaction.p50(), "ms"))
-                .add("runs", "transactions_p99_ms", kind, Figure.of(inTransaction.p99(), "ms"))
+        long direct = tenths.stream()
+                .mapToLong(tenth -> tenth.direct.publishedEvents())
+                .sum();
+        Percentiles ofDirect = latency(tenths, Tenth::direct);
+        Percentiles ofTransactions = latency(tenths, Tenth::transactions);
+        part.add("runs", "direct_events", kind, Figure.of(direct))
+                .add("runs", "direct_p50_ms", kind, Figure.of(ofDirect.p50(), "ms"))
+                .add("runs", "direct_p99_ms", kind, Figure.of(ofDirect.p99(), "ms"))
+                .add("runs", "transactions_p50_ms", kind, Figure.of(ofTransactions.p50(), "ms"))
+                .add("runs", "transactions_p99_ms", kind, Figure.of(ofTransactions.p99(), "ms"))
                 .add("runs", "committed_events", kind, Figure.of(committed))
                 .add("runs", "stored_events", kind, Figure.of(stored))
-                .requireNoErrors(transactions.errors(), "published in transactions " + kind + " a snapshot")
                 .requireNone(committed - stored, "committed events are missing in the stream " + kind + " a snapshot");
-        return new Run(direct.p99(), outbox);
     }
 
-    private static long direct(List<PhaseMeasurement> tenths) {
-        return tenths.stream().mapToLong(PhaseMeasurement::publishedEvents).sum();
-    }
-
-    /** Direct publishes and transactions that run concurrently. */
-    private record Loads(OpenLoop plain, OpenLoop transactions) {
-        void run(LoadPhase phase, LoadListener ofPlain, LoadListener ofTransactions) {
-            CompletableFuture<?> running =
-                    CompletableFuture.runAsync(() -> transactions.run(phase, ofTransactions), Loads::start);
-            plain.run(phase, ofPlain);
-            running.join();
-        }
-
-        private static void start(Runnable task) {
-            Thread.ofPlatform().name("limits-transactions").daemon().start(task);
-        }
+    private static Percentiles latency(List<Tenth> tenths, Function<Tenth, PhaseMeasurement> of) {
+        return Percentiles.ofMicros(Histograms.merge(
+                tenths.stream().map(tenth -> of.apply(tenth).latencyMicros()).toList()));
     }
 }

@@ -3,11 +3,15 @@ package io.eventsql.runner.limits;
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.phases.Problems;
+import io.eventsql.runner.phases.ReadPass;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -34,6 +38,7 @@ final class ReadBenchmark {
     private final LimitsContext context;
     private final String stream;
     private final int events;
+    private int consumers;
 
     ReadBenchmark(LimitsContext context) {
         this.context = context;
@@ -47,15 +52,16 @@ final class ReadBenchmark {
      */
     ResultPart measure() throws SQLException {
         // One segment holds all events, because autovacuum is disabled only for existing segments.
-        context.eventSql()
-                .createStream(context.streamSpec(stream)
-                        .withPartitions(1)
-                        .withSegmentSize(Math.max(StreamSpec.DEFAULT_SEGMENT_SIZE, events)));
-        StreamLog log = new StreamLog(context.dataSource(), stream);
-        log.disableAutovacuum();
-        context.show("Read: publishing %d events", events);
-        PublishVariant.async(context.publishLoad(stream, FILL_CALL_EVENTS), 1).publish(events);
-        context.checkStopped();
+        LoadedStream loaded = context.loadedStream()
+                .withPartitions(1)
+                .with("segment_events", String.valueOf(Math.max(StreamSpec.DEFAULT_SEGMENT_SIZE, events)));
+        StreamLog log;
+        try (StreamLoad load = StreamLoad.create(context, stream, loaded)) {
+            log = new StreamLog(context.dataSource(), stream);
+            log.disableAutovacuum();
+            context.show("Read: publishing %d events", events);
+            load.send(PhaseSpec.ofCallers("fill", 1, true, FILL_CALL_EVENTS), events);
+        }
 
         PartRecorder part = context.recorder(
                         LimitsPart.READ, "a partition from its start, by page size; " + context.roundsText())
@@ -74,9 +80,7 @@ final class ReadBenchmark {
         new InterleavedRounds(context)
                 .measure(
                         "Read by consumers",
-                        CONSUMER_PAGE_EVENTS.stream()
-                                .map(size -> new ConsumerReadVariant(context, stream, events, size).variant())
-                                .toList())
+                        CONSUMER_PAGE_EVENTS.stream().map(this::consumer).toList())
                 .forEach(rate -> rate.addTo(part, "consumers"));
         return part.part();
     }
@@ -113,6 +117,39 @@ final class ReadBenchmark {
                 "value",
                 Figure.of(slowestLarge / fastest));
         return rates;
+    }
+
+    private Variant consumer(int pageEvents) {
+        LoadedStream loaded = LoadedStream.ofLibrary().with("page_events", String.valueOf(pageEvents));
+        return new Variant("consumer, pages of " + pageEvents, time -> {
+            try (Driver driver = context.openDriver(loaded)) {
+                return consume(driver, pageEvents, time);
+            }
+        });
+    }
+
+    /** Reads with one new consumer after the other until the time is up, each from its first page to the last one. */
+    private MeasuredInterval consume(Driver driver, int pageEvents, Duration time) {
+        long endNanos = context.clock().nanos() + time.toNanos();
+        Problems problems = new Problems();
+        MeasuredInterval all = new MeasuredInterval(0, 0, 0);
+        do {
+            String name = "limits_" + pageEvents + "_" + consumers++;
+            try (ReadPass pass = ReadPass.start(driver, stream, name, events, problems)) {
+                pass.await(context.stop()::isRaised);
+                context.checkStopped();
+                if (pass.events() != events || !problems.all().isEmpty()) {
+                    throw new IllegalStateException(
+                            "Pages of " + pageEvents + ": read " + pass.events() + " events; " + problems.all());
+                }
+                all = all.plus(pass.events(), pass.calls(), pass.nanos());
+            } catch (RuntimeException e) {
+                throw e;
+            } catch (Exception e) {
+                throw new IllegalStateException("Pages of " + pageEvents + " failed: " + e.getMessage(), e);
+            }
+        } while (context.clock().nanos() < endNanos);
+        return all;
     }
 
     /** Reads in pages of a fixed size, restarting from the beginning until the time is up. */

@@ -1,10 +1,5 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.Retention;
-import io.eventsql.StreamSpec;
-import io.eventsql.runner.load.Callers;
-import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.result.Figure;
@@ -12,6 +7,7 @@ import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -28,14 +24,13 @@ import java.util.function.ToDoubleFunction;
  * segments that are full within a second.
  */
 final class RetentionBenchmark {
-    private static final int CALLERS = 50;
+    private static final PhaseSpec CALLS = Calls.waiting(50, 1);
     private static final int PARTITIONS = 2;
     private static final int SEGMENT_EVENTS = 10_000;
     private static final long KEPT_EVENTS_MAX = 1_000_000;
     /** More than a partition gets: the newest segment at the beginning of an interval does not expire before its end. */
     private static final long KEPT_EVENTS_PER_SECOND = 100_000;
 
-    private static final int BURST_PARTITIONS = 10;
     private static final int BURST_CALL_EVENTS = 100;
     private static final long POLL_NANOS = Duration.ofMillis(100).toNanos();
     private static final Duration WAIT_MAX = Duration.ofMinutes(3);
@@ -76,18 +71,25 @@ final class RetentionBenchmark {
     /** @throws RunStoppedException after a stop signal */
     ResultPart measure() throws SQLException {
         String stream = context.stream("retention");
-        context.eventSql()
-                .createStream(StreamSpec.of(stream)
-                        .withPartitions(PARTITIONS)
-                        .withSegmentSize(SEGMENT_EVENTS)
-                        .withRetention(Retention.FOREVER.withMaxEvents(keptEvents)));
-        StreamLog log = new StreamLog(context.dataSource(), stream);
-        for (int partition = 0; partition < PARTITIONS; partition++) {
-            log.copy(context.run(), partition, keptEvents, context.stop());
+        LoadedStream loaded = LoadedStream.ofLibrary()
+                .withPartitions(PARTITIONS)
+                .with("segment_events", String.valueOf(SEGMENT_EVENTS))
+                .with("retained_events", String.valueOf(keptEvents));
+        try (StreamLoad load = StreamLoad.create(context, stream, loaded)) {
+            StreamLog log = new StreamLog(context.dataSource(), stream);
+            for (int partition = 0; partition < PARTITIONS; partition++) {
+                log.copy(context.run(), partition, keptEvents, context.stop());
+            }
+            context.checkStopped();
+            load.warmUp(CALLS, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS)));
+            addReaders(measureReaders(load, log));
+            addKept(log);
         }
-        context.checkStopped();
-        LoadGenerator load = Callers.waiting(context.publishLoad(stream, 1), CALLERS);
-        context.publish(load, context.phaseOf(true, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS))));
+        burst();
+        return part.part();
+    }
+
+    private Map<Reader, List<Interval>> measureReaders(StreamLoad load, StreamLog log) throws SQLException {
         Map<Reader, List<Interval>> intervals = new EnumMap<>(Reader.class);
         int rounds = context.number(LimitsNumber.ROUNDS);
         for (int round = 1; round <= rounds; round++) {
@@ -99,18 +101,19 @@ final class RetentionBenchmark {
                 intervals.computeIfAbsent(reader, added -> new ArrayList<>()).add(interval);
             }
         }
-        addReaders(intervals);
+        return intervals;
+    }
+
+    private void addKept(StreamLog log) throws SQLException {
         long missing = missing(log);
         part.add("expired_events", Figure.of(context.query("SELECT expired_events FROM eventsql.retention_pass")))
                 .add(
                         "kept_events_min",
                         Figure.of(context.query(
                                 "SELECT min(next_offset - log_start) FROM eventsql.partition_head WHERE stream = ?",
-                                stream)))
+                                log.stream())))
                 .add("missing_events", Figure.of(missing))
                 .requireNone(missing, "events are missing between the log's start and its head");
-        burst();
-        return part.part();
     }
 
     private void addReaders(Map<Reader, List<Interval>> intervals) {
@@ -137,15 +140,14 @@ final class RetentionBenchmark {
                 unit);
     }
 
-    private Interval measure(Reader reader, LoadGenerator load, StreamLog log) throws SQLException {
+    private Interval measure(Reader reader, StreamLoad load, StreamLog log) throws SQLException {
         PhaseMeasurement measured;
         try (Connection connection = context.dataSource().getConnection()) {
             connection.setAutoCommit(false);
             try {
                 read(connection, reader, log);
-                measured = context.publish(
-                        load,
-                        context.phaseOf(false, Duration.ofSeconds(context.number(LimitsNumber.RETENTION_SECONDS))));
+                measured = load.send(CALLS, Duration.ofSeconds(context.number(LimitsNumber.RETENTION_SECONDS)))
+                        .measurement();
                 if (reader == Reader.OF_KEPT_SEGMENT) { // the space is returned although it still reads
                     return interval(measured, awaitReturned(log));
                 }
@@ -212,13 +214,14 @@ final class RetentionBenchmark {
     /** Publishes at a fixed rate in calls of 100 events, each segment of 10,000 events. */
     private void burst() throws SQLException {
         String stream = context.stream("burst");
-        context.eventSql()
-                .createStream(
-                        StreamSpec.of(stream).withPartitions(BURST_PARTITIONS).withSegmentSize(SEGMENT_EVENTS));
+        LoadedStream loaded = LoadedStream.ofLibrary().with("segment_events", String.valueOf(SEGMENT_EVENTS));
         long rate = context.number(LimitsNumber.BURST_RATE);
-        PhaseMeasurement measured = context.publish(
-                new OpenLoop(context.publishLoad(stream, BURST_CALL_EVENTS), rate),
-                context.phaseOfEvents(false, rate * context.number(LimitsNumber.BURST_SECONDS)));
+        PhaseSpec phase = PhaseSpec.ofRate("burst", rate, BURST_CALL_EVENTS);
+        PhaseMeasurement measured;
+        try (StreamLoad load = StreamLoad.create(context, stream, loaded)) {
+            measured = load.send(phase, rate * context.number(LimitsNumber.BURST_SECONDS))
+                    .measurement();
+        }
         String row = "into segments of 10,000 events";
         part.add("burst", row, "offered_events_per_second", Figure.of(rate, "events/s"))
                 .add("burst", row, "events", Figure.of(measured.publishedEvents()))

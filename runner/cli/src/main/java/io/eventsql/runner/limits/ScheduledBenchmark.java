@@ -3,7 +3,6 @@ package io.eventsql.runner.limits;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.result.Figure;
@@ -11,6 +10,7 @@ import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
@@ -29,8 +29,7 @@ import org.HdrHistogram.Histogram;
  * the same work.
  */
 final class ScheduledBenchmark {
-    private static final int CALLERS = 4;
-    private static final int PARTITIONS = 10;
+    private static final PhaseSpec CALLS = Calls.async(4);
     private static final long DUE_PER_SECOND = 1_000;
     /** Until the first one is due: they are written, and the relay has polled since, which no signal tells of this SQL. */
     private static final int DUE_AFTER_SECONDS = 8;
@@ -79,13 +78,12 @@ final class ScheduledBenchmark {
 
     /** @throws RunStoppedException after a stop signal */
     ResultPart measure() throws SQLException {
-        context.eventSql().createStream(StreamSpec.of(stream).withPartitions(PARTITIONS));
-        try {
+        try (StreamLoad load = StreamLoad.create(context, stream, LoadedStream.ofLibrary())) {
             for (int round = 0; round <= context.number(LimitsNumber.ROUNDS); round++) {
                 write(true);
-                Round without = interval(round, "no events scheduled");
+                Round without = interval(load, round, "no events scheduled");
                 write(false);
-                Round with = interval(round, String.format(Locale.ROOT, "%,d scheduled", events));
+                Round with = interval(load, round, String.format(Locale.ROOT, "%,d scheduled", events));
                 if (round > 0) {
                     none.add(without);
                     pending.add(with);
@@ -132,13 +130,12 @@ final class ScheduledBenchmark {
         context.sleep(SETTLE_SECONDS);
     }
 
-    private Round interval(int round, String what) {
+    private Round interval(StreamLoad load, int round, String what) {
         Duration time = context.spec().round();
-        MeasuredInterval fast =
-                PublishVariant.async(context.publishLoad(stream, 1), CALLERS).run(time);
+        MeasuredInterval fast = load.turn(CALLS, time);
         int rate = context.number(LimitsNumber.SNAPSHOT_RATE);
         PhaseMeasurement steady =
-                context.publish(new OpenLoop(context.publishLoad(stream, 1), rate), context.phaseOf(false, time));
+                load.send(PhaseSpec.ofRate("steady", rate, 1), time).measurement();
         part.requireNoErrors(steady.errors(), "next to " + what);
         Round measured = new Round(
                 fast.eventsPerSecond(),
@@ -152,7 +149,7 @@ final class ScheduledBenchmark {
     /** Next to the pending events of the last round. */
     private void due() throws SQLException {
         String dueStream = context.stream("scheduled_due");
-        context.eventSql().createStream(StreamSpec.of(dueStream).withPartitions(PARTITIONS));
+        context.eventSql().createStream(StreamSpec.of(dueStream));
         int seconds = context.number(LimitsNumber.SCHEDULED_SECONDS);
         long expected = DUE_PER_SECOND * seconds;
         context.show("Scheduled: %,d events due at %,d/s", expected, DUE_PER_SECOND);

@@ -2,8 +2,6 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.Settings;
 import io.eventsql.runner.database.HeldSnapshot;
-import io.eventsql.runner.load.LoadPhase;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
@@ -13,6 +11,7 @@ import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -27,6 +26,8 @@ final class SnapshotBenchmark {
 
     /** The table in which each append inserts and deletes a row. */
     private static final String HEADS = "producer_batch";
+
+    private static final int TENTHS = 10;
 
     private final LimitsContext context;
     private final int rate;
@@ -54,7 +55,7 @@ final class SnapshotBenchmark {
                             table + ", ratios",
                             "p99, with / without",
                             "last tenth",
-                            ratio(with.get(TenthsMeter.TENTHS - 1), without.get(TenthsMeter.TENTHS - 1)));
+                            ratio(with.get(TENTHS - 1), without.get(TENTHS - 1)));
         }
         return part.part();
     }
@@ -67,21 +68,22 @@ final class SnapshotBenchmark {
     private List<Percentiles> run(String table, String kind, int partitions) throws SQLException {
         context.show("Snapshot: %s a long-running snapshot, %s, %d events/s for %d s", kind, table, rate, seconds);
         context.execute("VACUUM " + Settings.DEFAULT_SCHEMA + "." + HEADS);
-        String stream = context.stream("snapshot_" + partitions + "_" + kind);
-        context.eventSql().createStream(context.streamSpec(stream).withPartitions(partitions));
-        OpenLoop load = new OpenLoop(context.publishLoad(stream, 1), rate);
-        context.publish(load, context.phaseOfEvents(true, (long) rate * context.number(LimitsNumber.WARMUP_SECONDS)));
-
+        PhaseSpec phase = PhaseSpec.ofRate(kind, rate, 1);
+        LoadedStream loaded = context.loadedStream().withPartitions(partitions);
         List<PhaseMeasurement> tenths;
-        if (kind.equals("with")) {
-            try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
-                tenths = publish(load);
-                part.add(table, "snapshot_age_transactions", kind, Figure.of(snapshot.ageTransactions()))
-                        .add(table, "dead_rows", kind, deadRows());
+        try (StreamLoad load =
+                StreamLoad.create(context, context.stream("snapshot_" + partitions + "_" + kind), loaded)) {
+            load.warmUp(phase, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS)));
+            if (kind.equals("with")) {
+                try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
+                    tenths = publish(load, phase);
+                    part.add(table, "snapshot_age_transactions", kind, Figure.of(snapshot.ageTransactions()));
+                    part.add(table, "dead_rows", kind, deadRows());
+                }
+            } else {
+                tenths = publish(load, phase);
+                part.add(table, "dead_rows", kind, deadRows());
             }
-        } else {
-            tenths = publish(load);
-            part.add(table, "dead_rows", kind, deadRows());
         }
         List<Percentiles> latencies = new ArrayList<>();
         for (PhaseMeasurement tenth : tenths) {
@@ -103,13 +105,12 @@ final class SnapshotBenchmark {
         return latencies;
     }
 
-    private List<PhaseMeasurement> publish(OpenLoop load) {
-        LoadPhase phase = context.phaseOfEvents(false, (long) rate * seconds);
-        TenthsMeter meter =
-                new TenthsMeter(phase.startNanos(), Duration.ofSeconds(seconds).toNanos());
-        load.run(phase, meter);
-        context.checkStopped();
-        return meter.measurements(phase.anchor());
+    private List<PhaseMeasurement> publish(StreamLoad load, PhaseSpec phase) {
+        List<PhaseMeasurement> measured = new ArrayList<>();
+        for (int tenth = 0; tenth < TENTHS; tenth++) {
+            measured.add(load.send(phase, (long) rate * seconds / TENTHS).measurement());
+        }
+        return measured;
     }
 
     private Figure deadRows() throws SQLException {

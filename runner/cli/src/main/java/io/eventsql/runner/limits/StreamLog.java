@@ -2,6 +2,7 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.plain.CopyRowWriter;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -59,25 +60,6 @@ final class StreamLog {
     /** Returns the name of the topmost table that stores the events. */
     private String storedTable() {
         return hasBlocks ? table() + "__blocks" : table();
-    }
-
-    /** Returns the table of the first segment of a partition. */
-    String firstSegment(int partition) throws SQLException {
-        // Indexes: stream_name_unique and the primary key of segment. Takes no row lock.
-        String sql =
-                "SELECT table_name FROM eventsql.segment WHERE stream_id = ? AND partition = ? AND first_offset = 0";
-        try (Connection connection = dataSource.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setInt(1, streamId);
-            statement.setInt(2, partition);
-            try (ResultSet row = statement.executeQuery()) {
-                if (!row.next()) {
-                    throw new IllegalStateException(
-                            "partition " + partition + " of stream " + stream + " has no segment at offset 0");
-                }
-                return "eventsql." + row.getString(1);
-            }
-        }
     }
 
     /**

@@ -1,18 +1,21 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.ConsumerSpec;
 import io.eventsql.StoredEvent;
+import io.eventsql.Subscription;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.runner.limits.TimeSpans.Span;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -29,6 +32,8 @@ final class TailBenchmark {
     private static final int SPARE_SECONDS = 10;
 
     private static final double PERCENT = 100;
+    private static final Duration POLL = Duration.ofMillis(5);
+    private static final Duration NO_PROGRESS = Duration.ofSeconds(60);
 
     private final LimitsContext context;
     private final PartRecorder part;
@@ -55,29 +60,37 @@ final class TailBenchmark {
     }
 
     private void measure(int rate) throws SQLException {
-        String stream = context.stream("tail_" + rate);
-        context.eventSql().createStream(context.streamSpec(stream));
-        int warmupSeconds = context.number(LimitsNumber.WARMUP_SECONDS);
-        int seconds = context.number(LimitsNumber.TAIL_SECONDS);
-        HandledTimes times = new HandledTimes(rate * (warmupSeconds + seconds + SPARE_SECONDS));
-        try (ConsumedLoad load = new ConsumedLoad(context, stream, 1, 1, times::accept)) {
-            load.publish(new OpenLoop(context.publishLoad(stream, 1), rate));
-            long sampledFrom = EpochMicros.now();
-            // Before the warm-up, because the recorder of the JVM takes time to start.
-            try (ActivitySampler sampler = ActivitySampler.start(context.dataSource())) {
-                context.sleep(warmupSeconds);
-                long start = EpochMicros.now();
-                context.sleep(seconds);
-                long end = EpochMicros.now();
-                load.finish();
-                double samplerShare = sampler.finish()
-                        / ((EpochMicros.now() - sampledFrom) / 1e6)
-                        / Runtime.getRuntime().availableProcessors();
-                String name = String.format(Locale.ROOT, "%,d/s", rate);
-                Percentiles latency = TailAnalysis.addTo(part, name, times.between(start, end), sampler.samples());
-                part.add("rates", name, "sampler", Figure.of(PERCENT * samplerShare, "%"));
-                context.show("Tail, %s: p99 %.1f ms", name, latency.p99());
+        int seconds = context.number(LimitsNumber.WARMUP_SECONDS) + context.number(LimitsNumber.TAIL_SECONDS);
+        HandledTimes times = new HandledTimes(rate * (seconds + SPARE_SECONDS));
+        try (StreamLoad load = StreamLoad.create(context, context.stream("tail_" + rate), context.loadedStream())) {
+            Subscription subscription =
+                    context.eventSql().subscribe(ConsumerSpec.of(load.stream(), "limits"), times::accept);
+            try {
+                measure(load, times, rate);
+            } finally {
+                subscription.close();
             }
+        }
+    }
+
+    private void measure(StreamLoad load, HandledTimes times, int rate) throws SQLException {
+        PhaseSpec phase = PhaseSpec.ofRate("tail", rate, 1);
+        long sampledFrom = EpochMicros.now();
+        // Before the warm-up, because the recorder of the JVM takes time to start.
+        try (ActivitySampler sampler = ActivitySampler.start(context.dataSource())) {
+            load.send(phase, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS)));
+            long start = EpochMicros.now();
+            load.send(phase, Duration.ofSeconds(context.number(LimitsNumber.TAIL_SECONDS)));
+            long end = EpochMicros.now();
+            load.requireConsumed();
+            times.require(context, load.publishedEvents());
+            double samplerShare = sampler.finish()
+                    / ((EpochMicros.now() - sampledFrom) / 1e6)
+                    / Runtime.getRuntime().availableProcessors();
+            String name = String.format(Locale.ROOT, "%,d/s", rate);
+            Percentiles latency = TailAnalysis.addTo(part, name, times.between(start, end), sampler.samples());
+            part.add("rates", name, "sampler", Figure.of(PERCENT * samplerShare, "%"));
+            context.show("Tail, %s: p99 %.1f ms", name, latency.p99());
         }
     }
 
@@ -97,6 +110,14 @@ final class TailBenchmark {
             if (index < intendedMicros.length) {
                 intendedMicros[index] = BenchmarkEvent.decode(event.value()).intendedAtMicros();
                 handledMicros[index] = EpochMicros.now();
+            }
+        }
+
+        /** Waits until a number of events is handled. */
+        void require(LimitsContext context, long events) throws SQLException {
+            long handled = context.await(count::get, events, NO_PROGRESS, POLL);
+            if (handled != events) {
+                throw new IllegalStateException(events + " events were published, but " + handled + " handled");
             }
         }
 

@@ -34,7 +34,7 @@ final class DriverConsumption implements Consumption {
     /** Starts the consumers and replayers of a stream. */
     void start(SessionStream stream, RunSpec.StreamsSpec asked) throws Exception {
         for (int number = 0; number < asked.consumers(); number++) {
-            String consumer = "c" + number;
+            String consumer = LoadSession.consumerName(number);
             DeliveryChecker checker = new DeliveryChecker(run, stream, consumer, clock, series, problems);
             consumers.add(driver.consume(stream.name(), consumer, checker));
             checkers.add(checker);

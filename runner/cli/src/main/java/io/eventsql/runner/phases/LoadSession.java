@@ -76,16 +76,31 @@ public final class LoadSession implements AutoCloseable {
      * @throws Exception if the driver fails
      */
     public static LoadSession open(Driver driver, Context context) throws Exception {
+        String run = BenchmarkEvent.randomRun();
+        List<String> names = new ArrayList<>();
+        int partitions = context.spec.streams().partitions();
+        for (int number = 0; number < context.spec.streams().streams() && !context.stop.isRaised(); number++) {
+            names.add("run_" + run + "_" + number);
+            driver.createStream(names.getLast(), partitions);
+        }
+        return ofDriver(names, driver, new Publisher(run, 0), context);
+    }
+
+    /**
+     * Starts the consumers and replayers of existing streams of a driver in this process.
+     *
+     * @param driver remains open when the session is closed
+     * @throws Exception if the driver fails
+     */
+    public static LoadSession ofDriver(List<String> names, Driver driver, Publisher publisher, Context context)
+            throws Exception {
         RunSpec.StreamsSpec asked = context.spec.streams();
-        Publisher publisher = new Publisher(BenchmarkEvent.randomRun(), 0);
         RunSeries series = new RunSeries(asked.consumers());
         DriverConsumption consumption =
                 new DriverConsumption(driver, publisher.run, context.clock, series, context.problems);
         LoadSession session = new LoadSession(context, publisher, series, consumption);
         try {
-            for (int number = 0; number < asked.streams() && !context.stop.isRaised(); number++) {
-                String name = "run_" + publisher.run + "_" + number;
-                driver.createStream(name, asked.partitions());
+            for (String name : names) {
                 consumption.start(session.addStream(name, driver.publisher(name)), asked);
             }
             return session;
@@ -107,6 +122,11 @@ public final class LoadSession implements AutoCloseable {
         SessionStream stream = new SessionStream(name, new LoadStream(target));
         streams.add(stream);
         return stream;
+    }
+
+    /** Returns the name of a consumer in this process, numbered from 0. */
+    public static String consumerName(int number) {
+        return "c" + number;
     }
 
     /** Returns the run's id, which its events carry. */
@@ -212,6 +232,11 @@ public final class LoadSession implements AutoCloseable {
         // The next phase may start now.
         nextStartNanos = context.clock.nanos();
         return consumed;
+    }
+
+    /** Returns the acknowledged events of all phases so far, including warm-ups. */
+    public long acknowledgedEvents() {
+        return streams.stream().mapToLong(SessionStream::acknowledgedEvents).sum();
     }
 
     /** Returns the counts of each consumer in this process. */

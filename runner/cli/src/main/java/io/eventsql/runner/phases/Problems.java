@@ -19,6 +19,17 @@ public final class Problems {
         }
     }
 
+    /** Adds a problem for each kind of event that consumers did not receive once and in order. */
+    public void addWrong(List<ConsumerCounts> consumers) {
+        addIfAny(consumers.stream().mapToLong(ConsumerCounts::eventsLost).sum(), "events were lost");
+        addIfAny(
+                consumers.stream().mapToLong(ConsumerCounts::eventsDuplicated).sum(),
+                "events were delivered more than once");
+        addIfAny(
+                consumers.stream().mapToLong(ConsumerCounts::orderViolations).sum(),
+                "events were out of order for their key");
+    }
+
     /** Returns all problems in the order of their first occurrence. */
     public synchronized List<String> all() {
         return List.copyOf(problems);

@@ -1,12 +1,9 @@
 package io.eventsql.runner.phases;
 
-import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Repeatedly reads a stream from its start as fast as possible. Each pass uses a new consumer, and ends when it has
@@ -55,39 +52,12 @@ final class Replayer implements AutoCloseable {
 
     /** Returns whether the pass completed before the replayer was closed. */
     private boolean pass(long until) throws Exception {
-        AtomicLong seen = new AtomicLong();
-        CountDownLatch done = new CountDownLatch(1);
-        DeliveryListener listener = new DeliveryListener() {
-            @Override
-            public <T> void delivered(
-                    Iterable<T> page, Function<? super T, @Nullable String> key, Function<? super T, byte[]> value) {
-                int count = 0;
-                for (T unused : page) {
-                    count++;
-                }
-                events.addAndGet(count);
-                if (seen.addAndGet(count) >= until) {
-                    done.countDown();
-                }
-            }
-
-            @Override
-            public void failed(Throwable failure) {
-                problems.add("Replayer " + name + " of " + stream.name() + " failed: " + failure);
-                done.countDown();
-            }
-        };
-        AutoCloseable consumer = driver.consume(stream.name(), name + "_" + passes, listener);
-        try {
-            while (!done.await(WAIT_FOR_EVENTS_MS, TimeUnit.MILLISECONDS)) {
-                if (closed.getCount() == 0) {
-                    return false;
-                }
-            }
-        } finally {
-            consumer.close();
+        String consumer = name + "_" + passes;
+        try (ReadPass pass = ReadPass.start(driver, stream.name(), consumer, until, problems)) {
+            boolean completed = pass.await(() -> closed.getCount() == 0);
+            events.addAndGet(pass.events());
+            return completed;
         }
-        return true;
     }
 
     ReplayerCounts counts() {

@@ -2,6 +2,14 @@ package io.eventsql.runner.report;
 
 /** Displays the progress of a phase. */
 public interface Progress extends AutoCloseable {
+    /** Displays nothing. */
+    Progress NONE = new Progress() {
+        @Override
+        public void show(long published, long failed) {}
+
+        @Override
+        public void close() {}
+    };
 
     /**
      * Updates the display. Called about once per second.

@@ -55,6 +55,12 @@ public final class PartRecorder {
         return this;
     }
 
+    /** Adds what makes the run fail. */
+    public PartRecorder addProblem(String problem) {
+        problems.add(problem);
+        return this;
+    }
+
     /** Adds a problem if a number that should be 0 is not. */
     public PartRecorder requireNone(long number, String what) {
         if (number != 0) {

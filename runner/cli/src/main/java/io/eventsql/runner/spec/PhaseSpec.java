@@ -44,6 +44,26 @@ public record PhaseSpec(
         this(name, measured, rate, inFlight, callers, async, eventsPerCall, seconds, null, null);
     }
 
+    /**
+     * Creates a measured phase with callers, whose duration is given elsewhere.
+     *
+     * @param name the name shown in the results
+     */
+    public static PhaseSpec ofCallers(String name, int callers, boolean async, int eventsPerCall) {
+        return new PhaseSpec(name, true, null, null, callers, async, eventsPerCall, 0);
+    }
+
+    /** Creates a measured phase with a rate, whose duration is given elsewhere. */
+    public static PhaseSpec ofRate(String name, long eventsPerSecond, int eventsPerCall) {
+        return new PhaseSpec(name, true, PhaseRate.of(eventsPerSecond), null, null, false, eventsPerCall, 0);
+    }
+
+    /** Returns a copy that is not measured. */
+    public PhaseSpec asWarmup() {
+        return new PhaseSpec(
+                name, false, rate, inFlight, callers, async, eventsPerCall, seconds, heldSnapshot, fullSeconds);
+    }
+
     /** Returns a copy with another name. */
     public PhaseSpec withName(String other) {
         return new PhaseSpec(

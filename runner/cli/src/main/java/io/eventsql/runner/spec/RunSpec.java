@@ -58,19 +58,18 @@ public record RunSpec(
 
     /** Returns a run of parts on one database. */
     public static RunSpec ofLimits(String name, LimitsSpec limits) {
-        return new RunSpec(
+        return onOneDatabase(
                 name,
                 WorkloadKind.LIMITS,
-                new EnvironmentSpec("postgres", 1, "none", Map.of()),
                 new SystemSpec("eventsql", Map.of()),
                 new EventsSpec(0, 0),
                 new StreamsSpec(1, 10, 0, 0, 120),
-                List.of(),
-                null,
-                null,
-                null,
-                limits,
-                Map.of());
+                limits);
+    }
+
+    /** Returns a load of a limits run on one stream, whose phases are given elsewhere. */
+    public static RunSpec ofLoad(String name, SystemSpec system, EventsSpec events, StreamsSpec streams) {
+        return onOneDatabase(name, WorkloadKind.LIMITS, system, events, streams, null);
     }
 
     /**
@@ -80,19 +79,25 @@ public record RunSpec(
      * @param options what it was asked for
      */
     public static RunSpec ofQueries(String name, String driver, Map<String, String> options) {
-        return new RunSpec(
+        return onOneDatabase(
                 name,
                 WorkloadKind.QUERIES,
-                new EnvironmentSpec("postgres", 1, "none", Map.of()),
                 new SystemSpec(driver, options),
                 new EventsSpec(0, 0),
                 new StreamsSpec(1, 4, 0, 0, 0),
-                List.of(),
-                null,
-                null,
-                null,
-                null,
-                Map.of());
+                null);
+    }
+
+    private static RunSpec onOneDatabase(
+            String name,
+            WorkloadKind kind,
+            SystemSpec system,
+            EventsSpec events,
+            StreamsSpec streams,
+            @Nullable LimitsSpec limits) {
+        EnvironmentSpec database = new EnvironmentSpec("postgres", 1, "none", Map.of());
+        return new RunSpec(
+                name, kind, database, system, events, streams, List.of(), null, null, null, limits, Map.of());
     }
 
     /** Returns the estimated duration in seconds. */

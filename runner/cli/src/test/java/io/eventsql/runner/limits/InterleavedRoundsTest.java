@@ -53,7 +53,7 @@ class InterleavedRoundsTest {
                 "rows",
                 Map.of(LimitsNumber.ROUNDS.field(), (double) count, LimitsNumber.ROUND_SECONDS.field(), 1.0));
         return new InterleavedRounds(
-                new LimitsContext(null, null, spec, "ab12cd34", LoadClock.SYSTEM, stop, shown::add));
+                new LimitsContext(null, null, spec, Map.of(), "ab12cd34", LoadClock.SYSTEM, stop, shown::add));
     }
 
     private Variant variant(String name, long firstEventsPerSecond) {

@@ -2,9 +2,11 @@ package io.eventsql.runner.limits;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.within;
 
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.result.Figure;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -43,6 +45,15 @@ class StatisticsTest {
         assertThat(rate.perSecond())
                 .isEqualTo(new Figure(2_000.0, "events/s", 1_000.0, 3_000.0, List.of(3_000.0, 2_000.0, 1_000.0)));
         assertThat(rate.eventsPerCall()).isEqualTo(100.0);
+    }
+
+    @Test
+    void rate_ofAKnownRate_isThatRate() {
+        MeasuredRate rate =
+                MeasuredRate.of("any", List.of(MeasuredInterval.ofRate(123_456, 5_000, Duration.ofMillis(100))));
+
+        assertThat(rate.perSecond().value()).isCloseTo(123_456, within(0.01));
+        assertThat(rate.eventsPerCall()).isEqualTo(5_000);
     }
 
     @Test

@@ -247,7 +247,7 @@ class WorkloadFileTest {
     }
 
     @Test
-    void read_limits_haveTheDefaultsOfTheCommandLine() {
+    void read_limits_haveDefaults() {
         LimitsSpec limits = Objects.requireNonNull(
                 WorkloadFile.read("some.yaml", """
                         description: x
@@ -269,6 +269,10 @@ class WorkloadFileTest {
                 "{}|limits.parts must be a list of append, read",
                 "{parts: [write]}|limits.parts must be a list of append, read",
                 "{parts: [cost], rounds: 0}|limits.rounds must be an integer between 1 and 1000, but is 0",
+                "{parts: [cost], storage: columns}|limits.storage must be one of rows, blocks, but is 'columns'",
+                "{parts: [cost], round_seconds: 0.01}|limits.round_seconds must be a number between 0.05 and 3600.0, but is 0.01",
+                "{parts: [cost], tail_seconds: 601}|limits.tail_seconds must be an integer between 1 and 600, but is 601",
+                "{parts: [cost], warmup_seconds: -1}|limits.warmup_seconds must be an integer between 0 and 86400, but is -1",
                 "{parts: [cost], seconds: 1}|limits.seconds is unknown here",
             })
     void read_invalidLimits_areNamed(String limits, String message) {

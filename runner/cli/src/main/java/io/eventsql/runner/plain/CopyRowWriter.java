@@ -1,4 +1,4 @@
-package io.eventsql.runner.limits;
+package io.eventsql.runner.plain;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
@@ -17,7 +17,7 @@ import org.postgresql.copy.CopyIn;
  * the tuples with the number of fields and each field's length and bytes, and a trailer. Writes in chunks, so that the
  * server parses while the client still writes. For use by one thread.
  */
-final class CopyRowWriter {
+public final class CopyRowWriter {
     /** The columns in the order of the fields. */
     static final String COLUMNS = "partition, event_offset, key, value, headers, published_at";
 
@@ -51,7 +51,8 @@ final class CopyRowWriter {
      * @param table the name of the table, with its schema
      * @param run the run's id in the events, see {@link BenchmarkEvent}
      */
-    static void copy(Connection connection, String table, String run, int partition, long firstOffset, long events)
+    public static void copy(
+            Connection connection, String table, String run, int partition, long firstOffset, long events)
             throws SQLException {
         CopyIn copy = connection
                 .unwrap(PGConnection.class)

@@ -1,4 +1,4 @@
-package io.eventsql.runner.limits;
+package io.eventsql.runner.plain;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static org.assertj.core.api.Assertions.assertThat;

@@ -1,0 +1,53 @@
+package io.eventsql.runner.drivers;
+
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.driver.BusinessTransactions;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Guarantees;
+import io.eventsql.runner.driver.PublishTarget;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.ServiceLoader;
+
+/**
+ * {@code spring-transactions}: each call is a transaction of Spring that writes a business row and publishes its events.
+ * With the option {@code writes: rows} it inserts them into a plain table instead, so that nothing arrives in the stream.
+ */
+public final class SpringTransactionsDriverProvider implements DriverProvider {
+    private static final String WRITES = "writes";
+
+    @Override
+    public String name() {
+        return "spring-transactions";
+    }
+
+    @Override
+    public Guarantees guarantees() {
+        return new EventSqlOutboxDriverProvider().guarantees();
+    }
+
+    @Override
+    public Driver open(DriverSettings settings) {
+        Map<String, String> options = new HashMap<>(settings.options());
+        String writes = options.getOrDefault(WRITES, "events");
+        if (!writes.equals("events") && !writes.equals("rows")) {
+            throw new IllegalArgumentException(
+                    "driver_options." + WRITES + " must be events or rows, but is '" + writes + "'");
+        }
+        options.remove(WRITES);
+        BusinessTransactions transactions = ServiceLoader.load(BusinessTransactions.class)
+                .findFirst()
+                .orElseThrow(() -> new IllegalStateException("Transactions of Spring are not on the class path"));
+        EventSqlStreams streams = new EventSqlStreams(new DriverSettings(options, settings.environment()));
+        BusinessTransactions.Targets targets =
+                transactions.open(streams.eventSql(), streams.dataSources().getFirst(), BenchmarkEvent.randomRun());
+        return new EventSqlDriver(streams) {
+            @Override
+            public PublishTarget publisher(String stream) {
+                return writes.equals("rows") ? targets.plainRow(stream) : targets.publishing(stream);
+            }
+        };
+    }
+}
