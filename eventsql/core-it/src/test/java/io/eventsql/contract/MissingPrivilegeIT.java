@@ -222,7 +222,7 @@ class MissingPrivilegeIT extends RolesFixture {
                 .isThrownBy(() -> consumer.subscribe(spec, event -> {}))
                 .withMessageContaining("missing")
                 .withMessageContaining("Role login_")
-                .withMessageContaining("create_keyed_stream_v1");
+                .withMessageContaining("slots_of_new_stream_v1");
 
         owner.createStream(DEAD_LETTERS.withPartitions(1));
         assertThatCode(() -> consumer.subscribe(spec.withDeadLetterStream("orders_dead"), event -> {})

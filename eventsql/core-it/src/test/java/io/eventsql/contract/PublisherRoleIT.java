@@ -213,6 +213,6 @@ class PublisherRoleIT extends RolesFixture {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> as("eventsql_publisher").createStream(StreamSpec.of("more")))
                 .withMessageContaining("more")
-                .withMessageContaining("permission denied for function create_keyed_stream_v1");
+                .withMessageContaining("permission denied for function slots_of_new_stream_v1");
     }
 }

@@ -51,6 +51,9 @@ class ErasureCrashIT extends ErasureFixture {
                         .pollInterval(Duration.ofMillis(5))
                         .until(() -> steps(key) >= steps || !process.isAlive());
                 process.kill();
+                assertThat(steps(key))
+                        .as("the steps of a process that wrote: %s", process.errors())
+                        .isPositive();
             }
             int before = steps(key);
 

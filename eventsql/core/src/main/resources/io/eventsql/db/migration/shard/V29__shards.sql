@@ -1001,8 +1001,8 @@ END $$;
 REVOKE ALL ON FUNCTION
     eventsql.decide_move_v1, eventsql.join_move_v1, eventsql.add_move_v1, eventsql.freeze_receiver_v1, eventsql.begin_closing_v1,
     eventsql.receive_slots_v1, eventsql.close_slots_v1, eventsql.open_slots_v1, eventsql.finish_move_v1, eventsql.cancel_move_v1,
-    eventsql.leave_move_v1, eventsql.remove_shard_v1, eventsql.forget_shard_v1, eventsql.close_new_stream_v1,
-    eventsql.count_seek_v1, eventsql.reject_unmovable_stream_v1 FROM PUBLIC;
+    eventsql.leave_move_v1, eventsql.remove_shard_v1, eventsql.forget_shard_v1, eventsql.slots_of_new_stream_v1,
+    eventsql.close_new_stream_v1, eventsql.count_seek_v1, eventsql.reject_unmovable_stream_v1 FROM PUBLIC;
 
 -- Where roles.sql was applied, the roles that read where partitions are read these tables, too, and those that consume write what
 -- consumers have handled.

@@ -57,7 +57,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
             shards.put(shard.name(), new BoundedCheck<>(shard.name(), () -> isAvailable(shard.shard())));
         }
         this.allConsumers = new BoundedCheck<>("consumers", eventSql::consumers);
-        this.shardMove = new BoundedCheck<>("shard move", eventSql::currentShardMove);
+        this.shardMove = new BoundedCheck<>("shard-move", eventSql::currentShardMove);
     }
 
     @Override
