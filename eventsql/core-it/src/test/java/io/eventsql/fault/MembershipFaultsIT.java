@@ -287,7 +287,10 @@ class MembershipFaultsIT {
             }
         });
         awaitAssignedTo(1);
-        proxy.planRequests(FaultProxy.COMMIT, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        AtomicBoolean isHeld = new AtomicBoolean();
+        proxy.planRequests( // the commit of the handler's transaction, not of a heartbeat before it
+                FaultProxy.COMMIT,
+                number -> calls.get() == 1 && isHeld.compareAndSet(false, true) ? RequestFault.HOLD_REQUEST : null);
         int partition =
                 good.publisher().publish(stream, Event.ofText("key", "first")).partition();
         await().atMost(DEADLINE).until(() -> calls.get() == 2); // the member no longer waits for the response
