@@ -36,7 +36,7 @@ class CompetingWritersIT {
     private static final int WRITERS = Integer.getInteger("eventsql.test.writers", 16);
     private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 2);
     private static final int KEYS = 10;
-    /** One append in this number is cut. With 12, nearly forty a second are, and most of the time is spent on new connections. */
+    /** One append in this number is cut. */
     private static final int CUT_ONE_IN = Integer.getInteger("eventsql.test.cutOneIn", 12);
 
     private static final int INSTANCES = Integer.getInteger("eventsql.test.instances", 4);

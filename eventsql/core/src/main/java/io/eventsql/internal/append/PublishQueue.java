@@ -1,8 +1,6 @@
 package io.eventsql.internal.append;
 
 import io.eventsql.BufferState;
-import io.eventsql.StreamSpec;
-import io.eventsql.internal.shard.PartitionMap;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -37,21 +35,7 @@ final class PublishQueue {
     /** Why the last append to the shard failed, as of the last check of the deadlines. */
     private @Nullable Throwable lastFailure;
 
-    /** @param mapOf returns the valid map of a stream on the shard, which loses no slots */
-    PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes, Function<StreamSpec, PartitionMap> mapOf) {
-        this(
-                bufferBytes,
-                pending,
-                pace,
-                step -> step.run(
-                        call -> {
-                            call.reroute(mapOf.apply(call.stream()));
-                            return List.of(call);
-                        },
-                        0));
-    }
-
-    PublishQueue(long bufferBytes, PendingCalls pending, CommitPace pace, CallRouting routing) {
+    PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes, CallRouting routing) {
         this.pending = pending;
         this.routing = routing;
         this.pace = pace;

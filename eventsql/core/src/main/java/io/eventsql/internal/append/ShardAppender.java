@@ -30,9 +30,9 @@ final class ShardAppender {
         AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, context.listeners());
         shard.addAnchors(acknowledged);
         this.queue = new PublishQueue(
-                settings.bufferBytes(),
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 new CommitPace(settings.maxCommitDelay().toNanos()),
+                settings.bufferBytes(),
                 routing);
         this.continuations = new Continuations(shard.name());
         AtomicLong lastSuccessNanos = new AtomicLong(System.nanoTime());

@@ -1,21 +1,21 @@
 package io.eventsql.internal.grow;
 
-import io.eventsql.EventSqlException;
 import io.eventsql.Growth;
 import io.eventsql.Growth.ShardGrowth;
 import io.eventsql.Growth.State;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.PartitionMap;
+import io.eventsql.internal.shard.RetriedStep;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
-import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
@@ -27,8 +27,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class Grower {
     private static final Logger LOG = LoggerFactory.getLogger(Grower.class);
-    private static final int ATTEMPTS_MAX = 40;
-    private static final long RETRY_MS = 100;
 
     private final Shards shards;
     private final StreamRegistry streams;
@@ -154,41 +152,16 @@ public final class Grower {
                 before.slots(),
                 TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - beganAt));
         shard.findStream(stream.name());
-        for (int consumer : shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
-            wakeUp.consumerChanged(shard, consumer);
-        }
+        wakeUp.consumersChanged(shard, id);
         return describe(shard, stream, partitions);
     }
 
-    private <T> T call(String action, StreamSpec stream, Shard shard, Callable<T> step) {
-        String failure = action + " of stream " + stream.name() + " on " + shard + " failed";
-        for (int attempt = 1; ; attempt++) {
-            try {
-                return step.call();
-            } catch (SQLException e) {
-                if (SqlErrors.state(e).equals(SqlErrors.PARTITION_IN_USE)) {
-                    throw cannotGrow(stream, "has partitions that were added for copies of failed events");
-                }
-                boolean mayPass = SqlErrors.classify(e) != ErrorKind.CONTENT && attempt < ATTEMPTS_MAX;
-                if (!mayPass || Thread.currentThread().isInterrupted()) {
-                    throw new EventSqlException(failure + "; repeat the call to continue: " + SqlErrors.message(e), e);
-                }
-                LOG.debug("{}; retrying in {} ms", failure, RETRY_MS, e);
-                pause();
-            } catch (RuntimeException e) {
-                throw e;
-            } catch (Exception e) {
-                throw new EventSqlException(failure, e);
-            }
-        }
-    }
-
-    /** An interrupt ends the call after the current attempt. */
-    private static void pause() {
-        try {
-            TimeUnit.MILLISECONDS.sleep(RETRY_MS);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
+    private static <T> T call(String action, StreamSpec stream, Shard shard, Callable<T> step) {
+        return RetriedStep.take(
+                action + " of stream " + stream.name() + " on " + shard + " failed",
+                e -> SqlErrors.state(e).equals(SqlErrors.PARTITION_IN_USE)
+                        ? Optional.of(cannotGrow(stream, "has partitions that were added for copies of failed events"))
+                        : Optional.empty(),
+                step);
     }
 }

@@ -154,11 +154,7 @@ final class MoveSteps {
     private void signalConsumers(Shard shard) {
         for (StreamSpec stream : streams.all()) {
             call("Signalling consumers", shard, () -> {
-                int id = shard.ensureStream(stream);
-                for (int consumer :
-                        shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
-                    wakeUp.consumerChanged(shard, consumer);
-                }
+                wakeUp.consumersChanged(shard, shard.ensureStream(stream));
                 return true;
             });
         }

@@ -27,11 +27,11 @@ final class Receivers {
     }
 
     /** Prepares a stream, unless it is prepared. */
-    boolean prepare(Shard receiver, StreamSpec stream, SlotPlan plan, int version, long attempt) throws SQLException {
+    void prepare(Shard receiver, StreamSpec stream, SlotPlan plan, int version, long attempt) throws SQLException {
         int id = receiver.readOrCreateStream(stream).id(); // with its tables
         var moves = receiver.tables().moves();
         if (receiver.require().read(c -> moves.isPrepared(c, id, version))) {
-            return true;
+            return;
         }
         PartitionMap map = receiver.map(stream);
         List<Integer> closed = receiver.require().read(c -> moves.closedPartitions(c, id));
@@ -61,7 +61,6 @@ final class Receivers {
             return true;
         });
         receiver.findStream(stream.name());
-        return true;
     }
 
     /** Returns how many partitions are added for received slots: about as many as there are for as many slots. */

@@ -120,12 +120,7 @@ public final class ShardMover {
             others.remove(removing.get());
             ShardRemoval.remove(removing.get(), others);
         } else { // an earlier call may not have reached all of the others
-            for (Shard other : known.shards()) {
-                step(
-                        "Removing shard " + number,
-                        other,
-                        c -> other.tables().moves().forget(c, number));
-            }
+            ShardRemoval.forget(number, known.shards());
         }
     }
 
@@ -143,13 +138,7 @@ public final class ShardMover {
     private Known read() {
         Map<Shard, ShardIdentity> identities = new LinkedHashMap<>();
         for (Shard shard : shards.all()) {
-            identities.put(
-                    shard,
-                    call(
-                            "Reading the slots",
-                            shard,
-                            () -> shard.require()
-                                    .read(c -> shard.tables().shards().find(c).orElseThrow())));
+            identities.put(shard, identity(shard));
         }
         Set<Integer> removed = ShardIdentity.Unused.of(identities.values()).removed();
         ShardIdentity newest = identities.values().iterator().next();
@@ -176,11 +165,7 @@ public final class ShardMover {
                             .read(c -> shard.tables().moves().find(c).filter(StoredMove::isPlan)));
             if (plan.isPresent()) {
                 // Read after the plan: the identity that was read before may be of the move before.
-                ShardIdentity identity = call(
-                        "Reading the slots",
-                        shard,
-                        () -> shard.require()
-                                .read(c -> shard.tables().shards().find(c).orElseThrow()));
+                ShardIdentity identity = identity(shard);
                 if (identity.finishedVersion() == plan.get().version() - 1) {
                     return new Known(present, identity, shard, plan);
                 }
@@ -189,6 +174,13 @@ public final class ShardMover {
         }
         Shard decider = shards.get(Arrays.stream(newest.finishedMap()).min().orElseThrow());
         return new Known(present, newest, decider, Optional.empty());
+    }
+
+    private static ShardIdentity identity(Shard shard) {
+        return call(
+                "Reading the slots",
+                shard,
+                () -> shard.require().read(c -> shard.tables().shards().find(c).orElseThrow()));
     }
 
     private Set<Integer> requireKnown(Collection<Integer> target) {

@@ -29,8 +29,13 @@ final class ShardRemoval {
         if (reason.isPresent()) {
             throw notYet(shard, reason.get());
         }
+        forget(shard.number(), others);
+    }
+
+    /** Lets all other shards know that a shard was removed. */
+    static void forget(int number, List<Shard> others) {
         for (Shard other : others) {
-            step("Removing shard " + shard, other, c -> other.tables().moves().forget(c, shard.number()));
+            step("Removing shard " + number, other, c -> other.tables().moves().forget(c, number));
         }
     }
 

@@ -3,6 +3,7 @@ package io.eventsql.internal.wake;
 import io.eventsql.Settings;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
@@ -45,6 +46,13 @@ public final class WakeUp {
             target.consumerChanged(consumerId);
         }
         notifiers.get(shard.number()).request(Signal.Change.ofConsumer(consumerId));
+    }
+
+    /** Signals that partitions have changed, to all consumers of a stream on a shard. */
+    public void consumersChanged(Shard shard, int streamId) throws SQLException {
+        for (int consumer : shard.require().read(c -> shard.tables().consumers().ids(c, streamId))) {
+            consumerChanged(shard, consumer);
+        }
     }
 
     /** Registers a target for the signals of a shard, including those of other processes. */

@@ -52,7 +52,7 @@ class PublishQueueOrderTest {
                 new PendingCalls(lanes, 400, 300L * TestCalls.EVENT_BYTES),
                 new CommitPace(TimeUnit.MILLISECONDS.toNanos(1)),
                 (long) bufferEvents * TestCalls.EVENT_BYTES,
-                TestCalls::map);
+                TestCalls.routing(TestCalls::map));
         Model model = new Model();
         CountDownLatch ended = new CountDownLatch(lanes);
         for (int thread = 0; thread < lanes; thread++) {

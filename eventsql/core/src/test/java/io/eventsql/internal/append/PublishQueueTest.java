@@ -38,7 +38,10 @@ class PublishQueueTest {
 
     private static PublishQueue queue(int lanes, long bufferBytes) {
         return new PublishQueue(
-                new PendingCalls(lanes, 1_000_000, 1L << 40), new CommitPace(0), bufferBytes, TestCalls::map);
+                new PendingCalls(lanes, 1_000_000, 1L << 40),
+                new CommitPace(0),
+                bufferBytes,
+                TestCalls.routing(TestCalls::map));
     }
 
     private static Call put(PublishQueue queue, Call call) {
@@ -133,7 +136,8 @@ class PublishQueueTest {
         pace.recordCommit(1, 1, now);
         pace.recordCommit(1, FAR, now);
         assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
-        return new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls::map);
+        return new PublishQueue(
+                new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls.routing(TestCalls::map));
     }
 
     @Test
@@ -169,7 +173,8 @@ class PublishQueueTest {
         pace.recordBegin(1_000_000, 1, now); // as many in 50 ms
         pace.recordCommit(1, 1, now);
         assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
-        PublishQueue queue = new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls::map);
+        PublishQueue queue = new PublishQueue(
+                new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls.routing(TestCalls::map));
         Call single = put(queue, TestCalls.call(0));
         Batch first = queue.finishAndTake(null);
         assertCalls(first, single);
@@ -558,7 +563,10 @@ class PublishQueueTest {
         PartitionMap first = PartitionMap.first(1, 1);
         AtomicReference<PartitionMap> current = new AtomicReference<>(first);
         PublishQueue queue = new PublishQueue(
-                new PendingCalls(2, 1, 1L << 40), new CommitPace(0), 1L << 40, stream -> current.get());
+                new PendingCalls(2, 1, 1L << 40),
+                new CommitPace(0),
+                1L << 40,
+                TestCalls.routing(stream -> current.get()));
         PublishCall one = keyed(first);
         PublishCall two = keyed(first);
         queue.put(one);
@@ -592,9 +600,9 @@ class PublishQueueTest {
         PartitionMap map = PartitionMap.first(1, 1);
         List<PublishCall> movedOn = new ArrayList<>();
         PublishQueue queue = new PublishQueue(
-                1L << 40,
                 new PendingCalls(2, 1, 1L << 40),
                 new CommitPace(0),
+                1L << 40,
                 step -> assertThat(step.run(
                                 call -> {
                                     movedOn.add(call);
@@ -624,7 +632,7 @@ class PublishQueueTest {
     void put_routedBeforeSlotsWereClosed_isToBeRoutedAgain() throws Exception {
         PartitionMap map = PartitionMap.first(1, 1);
         PublishQueue queue = new PublishQueue(
-                1L << 40, new PendingCalls(2, 1, 1L << 40), new CommitPace(0), step -> step.run(List::of, 7));
+                new PendingCalls(2, 1, 1L << 40), new CommitPace(0), 1L << 40, step -> step.run(List::of, 7));
         PublishCall waiting = keyed(map);
         queue.put(waiting);
         queue.requireRerouting();

@@ -11,6 +11,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -27,6 +28,16 @@ final class TestCalls {
     /** Returns the map of a stream that has not grown, as a shard does: the same object each time. */
     static PartitionMap map(StreamSpec stream) {
         return MAPS.computeIfAbsent(stream.partitions(), partitions -> PartitionMap.first(1, partitions));
+    }
+
+    /** Returns how calls are routed on a shard that loses no slots. */
+    static PublishQueue.CallRouting routing(Function<StreamSpec, PartitionMap> mapOf) {
+        return step -> step.run(
+                call -> {
+                    call.reroute(mapOf.apply(call.stream()));
+                    return List.of(call);
+                },
+                0);
     }
 
     /** A call and its outcome. */
