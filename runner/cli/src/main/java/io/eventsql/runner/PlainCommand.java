@@ -42,8 +42,6 @@ final class PlainCommand extends RunnerCommand {
     private static final double COPY_SECONDS = 1.5;
     private static final int SECONDS_MAX = 3_600;
     private static final double FSYNC_SECONDS = 1;
-    /** The size of the account_created event. */
-    private static final int DEFAULT_EVENT_BYTES = 230;
 
     @Mixin
     private final WorkloadOptions options = new WorkloadOptions();
@@ -97,11 +95,8 @@ final class PlainCommand extends RunnerCommand {
             if (callers == null || !phase.measured()) {
                 continue;
             }
-            int bytes = run.events().bytes() == 0
-                    ? DEFAULT_EVENT_BYTES
-                    : run.events().bytes();
-            PlainProgram.Load load =
-                    new PlainProgram.Load(callers, phase.async(), phase.eventsPerCall(), bytes, seconds);
+            PlainProgram.Load load = new PlainProgram.Load(
+                    callers, phase.async(), phase.eventsPerCall(), run.events().bytes(), seconds);
             program.get().run(settings, load);
             PlainProgram.Rates rates = program.get().run(settings, load);
             measured.add(new PlainResult.Program(phase.name(), rates.publishRate(), rates.consumeRate()));

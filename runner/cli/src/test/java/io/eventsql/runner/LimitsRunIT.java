@@ -65,7 +65,9 @@ class LimitsRunIT {
                         "publishAll of 100, 4 callers, end to end",
                         "publish, 50 callers, end to end",
                         "bare group commit, 1 connection",
-                        "bare group commit, 2 connections");
+                        "bare group commit, 2 connections",
+                        "bare group commit, batches of 100, 1 connection",
+                        "bare group commit, batches of 100, 2 connections");
         for (String row : rows(result, "append", "rates")) {
             JsonNode rate = figure(result, "append", "rates", row, "events_per_second");
             assertThat(rate.get("value").asDouble()).as(row).isPositive();

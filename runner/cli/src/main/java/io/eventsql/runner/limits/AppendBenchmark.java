@@ -22,8 +22,10 @@ import java.util.stream.Stream;
 final class AppendBenchmark {
     private static final String RATES = "rates";
     private static final int WAITING_CALLERS = 50;
+    private static final int BATCH_CALLERS = 4;
+    private static final int BATCH_EVENTS = 100;
     private static final PhaseSpec ASYNC = Calls.async(4);
-    private static final PhaseSpec BATCHES = Calls.waiting(4, 100);
+    private static final PhaseSpec BATCHES = Calls.waiting(BATCH_CALLERS, BATCH_EVENTS);
     private static final PhaseSpec SINGLE = Calls.waiting(WAITING_CALLERS, 1);
 
     private final LimitsContext context;
@@ -45,13 +47,16 @@ final class AppendBenchmark {
                                 published(SINGLE),
                                 consumed(ASYNC),
                                 consumed(BATCHES),
-                                groupCommit("1 connection", 1),
+                                groupCommit("1 connection", 1, WAITING_CALLERS, 1),
                                 consumed(SINGLE),
-                                groupCommit("2 connections", 2)));
+                                groupCommit("2 connections", 2, WAITING_CALLERS, 1),
+                                groupCommit("batches of 100, 1 connection", 1, BATCH_CALLERS, BATCH_EVENTS),
+                                groupCommit("batches of 100, 2 connections", 2, BATCH_CALLERS, BATCH_EVENTS)));
         return result(
                 List.of(rates.get(0), rates.get(2)),
                 Stream.of(1, 3, 4, 5, 6, 8).map(rates::get).toList(),
-                List.of(rates.get(7), rates.get(9)));
+                List.of(rates.get(7), rates.get(9)),
+                List.of(rates.get(10), rates.get(11)));
     }
 
     private Variant published(PhaseSpec phase) {
@@ -72,19 +77,24 @@ final class AppendBenchmark {
                 "COPY BINARY, " + connections, new CopyProgram(), settings, callers, CopyProgram.EVENTS_PER_COMMIT);
     }
 
-    private Variant groupCommit(String connections, int number) {
+    private Variant groupCommit(String name, int connections, int callers, int eventsPerCall) {
         DriverSettings settings =
-                new DriverSettings(Map.of("connections", String.valueOf(number)), context.environment());
+                new DriverSettings(Map.of("connections", String.valueOf(connections)), context.environment());
         return Variant.ofProgram(
-                "bare group commit, " + connections, new GroupCommitProgram(), settings, WAITING_CALLERS, 1);
+                "bare group commit, " + name, new GroupCommitProgram(), settings, callers, eventsPerCall);
     }
 
     /**
      * @param copies the upper bound, by increasing number of connections
-     * @param library the library's publish methods, without a consumer, then with one, the last with one event per call
-     * @param groupCommits the bare group commit with a consumer
+     * @param library the library's publish methods, without a consumer, then with one: asynchronous, batches, one event per call
+     * @param singles the bare group commit with a consumer, one event per call
+     * @param batches the same in batches
      */
-    private ResultPart result(List<MeasuredRate> copies, List<MeasuredRate> library, List<MeasuredRate> groupCommits) {
+    private ResultPart result(
+            List<MeasuredRate> copies,
+            List<MeasuredRate> library,
+            List<MeasuredRate> singles,
+            List<MeasuredRate> batches) {
         PartRecorder part = context.recorder(
                         LimitsPart.APPEND,
                         "the library and COPY into the same tables"
@@ -98,15 +108,21 @@ final class AppendBenchmark {
             copies.forEach(copy -> part.add(
                     RATES, way.name(), "vs " + copy.name(), way.perSecond().ratioTo(copy.perSecond())));
         }
-        groupCommits.forEach(bare -> bare.addTo(part, RATES));
-        MeasuredRate best = groupCommits.stream()
+        addRatio(part, "one event per call", library.get(library.size() - 1), singles);
+        addRatio(part, "batches of 100", library.get(library.size() - 2), batches);
+        return part.part();
+    }
+
+    /** Adds the rates of a bare group commit, and the library's as a part of the faster one. */
+    private static void addRatio(PartRecorder part, String calls, MeasuredRate library, List<MeasuredRate> bare) {
+        bare.forEach(rate -> rate.addTo(part, RATES));
+        MeasuredRate best = bare.stream()
                 .max(Comparator.comparingDouble(rate -> rate.perSecond().value()))
                 .orElseThrow();
-        return part.add(
-                        "ratios",
-                        "one event per call end to end / the faster bare group commit",
-                        "value",
-                        library.getLast().perSecond().ratioTo(best.perSecond()))
-                .part();
+        part.add(
+                "ratios",
+                calls + " end to end / the faster bare group commit",
+                "value",
+                library.perSecond().ratioTo(best.perSecond()));
     }
 }

@@ -7,6 +7,7 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
@@ -17,14 +18,14 @@ import org.jspecify.annotations.Nullable;
 
 /** The threads of {@link GroupCommitProgram}: one for each connection that appends, and one that consumes. Thread-safe. */
 final class GroupCommit implements AutoCloseable {
-    /** Events per append and per page. */
+    /** Events per page. An append begins no further call when it has as many. */
     private static final int EVENTS_MAX = 1_000;
     /** Makes pages larger. The latency is not measured. */
     private static final long FETCH_PAUSE_NANOS = Duration.ofMillis(5).toNanos();
 
     private static final long OFFSET_COMMIT_NANOS = Duration.ofMillis(100).toNanos();
 
-    private record Waiting(byte[] value, CompletableFuture<Void> committed) {}
+    private record Waiting(byte[][] values, CompletableFuture<Void> committed) {}
 
     private final PlainDatabase database;
     private final GroupCommitProgram.Tables tables;
@@ -67,9 +68,9 @@ final class GroupCommit implements AutoCloseable {
         }));
     }
 
-    /** Publishes an event. Returns when it is committed. */
-    void publish(byte[] value) {
-        Waiting waiting = new Waiting(value, new CompletableFuture<>());
+    /** Publishes the events of a call. Returns when they are committed. */
+    void publish(byte[][] values) {
+        Waiting waiting = new Waiting(values, new CompletableFuture<>());
         queue.add(waiting);
         Exception failed = failure;
         if (failed != null) {
@@ -110,9 +111,11 @@ final class GroupCommit implements AutoCloseable {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             while (true) {
                 batch.clear();
-                batch.add(queue.take());
-                queue.drainTo(batch, EVENTS_MAX - 1);
-                int events = batch.size();
+                int events = 0;
+                for (Waiting next = queue.take(); next != null; next = events < EVENTS_MAX ? queue.poll() : null) {
+                    batch.add(next);
+                    events += next.values.length;
+                }
                 statement.setInt(1, events);
                 statement.setInt(2, partition);
                 statement.setInt(3, events);
@@ -121,7 +124,10 @@ final class GroupCommit implements AutoCloseable {
                 statement.setArray(
                         6,
                         connection.createArrayOf(
-                                "bytea", batch.stream().map(Waiting::value).toArray(byte[][]::new)));
+                                "bytea",
+                                batch.stream()
+                                        .flatMap(call -> Arrays.stream(call.values))
+                                        .toArray(byte[][]::new)));
                 if (statement.executeUpdate() != events) {
                     throw new IllegalStateException("Partition " + partition + " has no head");
                 }

@@ -1,15 +1,14 @@
 package io.eventsql.runner.plain;
 
-import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.benchmark.event.EpochMicros;
+import io.eventsql.benchmark.event.NumberedValues;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
 import java.sql.Connection;
 import java.sql.Statement;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * The least that a durable log with group commit does, in plain JDBC: each connection appends whatever waits to the
@@ -43,11 +42,13 @@ public final class GroupCommitProgram implements PlainProgram {
     }
 
     private static Rates run(PlainDatabase database, Tables tables, Load load) throws Exception {
-        AtomicLong numbers = new AtomicLong();
+        NumberedValues numbered = new NumberedValues(database.run(), load.eventBytes());
         try (GroupCommit log = GroupCommit.start(database, tables)) {
-            PlainLoop.Caller caller = () -> log.publish(
-                    new BenchmarkEvent(database.run(), 0, false, numbers.getAndIncrement(), EpochMicros.now())
-                            .encode());
+            PlainLoop.Caller caller = () -> {
+                byte[][] values = new byte[load.eventsPerCall()][];
+                Arrays.setAll(values, i -> numbered.next());
+                log.publish(values);
+            };
             return PlainLoop.run(load, Collections.nCopies(load.callers(), caller), () -> {}, log::consumedEvents);
         }
     }

@@ -51,13 +51,14 @@ class PlainProgramsIT {
     @Test
     void groupCommit_consumesWhatItsCallersPublish() throws Exception {
         PlainProgram.Rates rates = new GroupCommitProgram()
-                .run(settings(Map.of("connections", "2")), new PlainProgram.Load(10, false, 1, 0, 0.2));
+                .run(settings(Map.of("connections", "2")), new PlainProgram.Load(10, false, 3, 0, 0.2));
 
         assertThat(rates.consumeRate()).isPositive().isLessThanOrEqualTo(rates.publishRate());
         String stream = stream("group_commit_%", 2);
         for (int partition = 0; partition < 2; partition++) {
             assertRows(stream, partition);
         }
+        assertThat(query("SELECT count(*) % 3 FROM eventsql.events_" + stream)).isEqualTo("0");
         assertThat(query("SELECT bool_and(o.next_offset = h.next_offset) FROM " + stream + "_head h JOIN " + stream
                         + "_offset o USING (partition)"))
                 .isEqualTo("t");

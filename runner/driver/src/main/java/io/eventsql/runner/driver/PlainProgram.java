@@ -1,7 +1,7 @@
 package io.eventsql.runner.driver;
 
 /**
- * A small program with the client of a system and nothing of the runner: it publishes one constant value and counts
+ * A small program with the client of a system and nothing of the runner: it publishes numbered values and counts
  * what arrives. The tuned figures of a driver are compared with it, under the same settings and on the same server.
  */
 @FunctionalInterface
@@ -13,7 +13,7 @@ public interface PlainProgram {
      * @param callers the callers that wait for each acknowledgement; ignored if {@code async}
      * @param async whether events are sent without waiting, as fast as the client accepts them
      * @param eventsPerCall the events of a call
-     * @param eventBytes the size of a value
+     * @param eventBytes the size of a value; 0 for that of the main experiment, about 230
      * @param seconds how long to publish
      */
     record Load(int callers, boolean async, int eventsPerCall, int eventBytes, double seconds) {}

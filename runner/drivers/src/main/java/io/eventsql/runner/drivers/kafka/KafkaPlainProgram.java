@@ -1,5 +1,7 @@
 package io.eventsql.runner.drivers.kafka;
 
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.NumberedValues;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
@@ -43,8 +45,8 @@ final class KafkaPlainProgram implements PlainProgram {
         List<KafkaProducer<String, byte[]>> producers =
                 load.async() ? kafka.newAsyncProducers() : List.of(kafka.newProducer());
         try {
-            Supplier<ProducerRecord<String, byte[]>> row =
-                    () -> new ProducerRecord<>(topic, new byte[load.eventBytes()]);
+            NumberedValues values = new NumberedValues(BenchmarkEvent.randomRun(), load.eventBytes());
+            Supplier<ProducerRecord<String, byte[]>> row = () -> new ProducerRecord<>(topic, values.next());
             List<PlainLoop.Caller> callers = load.async()
                     ? producers.stream()
                             .<PlainLoop.Caller>map(producer -> () -> send(producer, row, load.eventsPerCall()))

@@ -1,15 +1,18 @@
 package io.eventsql.runner.drivers.nats;
 
 import io.eventsql.Event;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.NumberedValues;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
 import io.nats.client.Connection;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /** The client alone: callers that wait, or a thread per connection that publishes up to the limit of pending events. */
 final class NatsPlainProgram implements PlainProgram {
@@ -18,7 +21,10 @@ final class NatsPlainProgram implements PlainProgram {
     public Rates run(DriverSettings settings, Load load) throws Exception {
         NatsSettings nats = NatsSettings.of(settings);
         String stream = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
-        List<Event> events = Collections.nCopies(load.eventsPerCall(), Event.of(new byte[load.eventBytes()]));
+        NumberedValues values = new NumberedValues(BenchmarkEvent.randomRun(), load.eventBytes());
+        Supplier<List<Event>> events = () -> Stream.generate(() -> Event.of(values.next()))
+                .limit(load.eventsPerCall())
+                .toList();
         AtomicLong arrived = new AtomicLong();
         AtomicLong stored = new AtomicLong();
         AtomicLong sent = new AtomicLong();
@@ -39,9 +45,9 @@ final class NatsPlainProgram implements PlainProgram {
                         load.async()
                                 ? () -> {
                                     sent.incrementAndGet();
-                                    var unused = append.append(events).thenRun(stored::incrementAndGet);
+                                    var unused = append.append(events.get()).thenRun(stored::incrementAndGet);
                                 }
-                                : () -> append.append(events).join());
+                                : () -> append.append(events.get()).join());
             }
             NatsSubscription consuming = new NatsSubscription(
                     nats,

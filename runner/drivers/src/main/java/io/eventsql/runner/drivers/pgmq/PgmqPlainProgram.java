@@ -2,16 +2,18 @@ package io.eventsql.runner.drivers.pgmq;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.NumberedValues;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
 import io.eventsql.runner.driver.PollingConsumer;
 import java.nio.file.Path;
 import java.util.Collections;
-import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
 
 /** JDBC alone: callers with a connection each, or a thread per lane with one statement of a full group after the other. */
 final class PgmqPlainProgram implements PlainProgram {
@@ -21,7 +23,7 @@ final class PgmqPlainProgram implements PlainProgram {
         PgmqSettings pgmq = PgmqSettings.of(settings);
         String queue = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
         int perStatement = load.async() ? pgmq.groupEvents() : load.eventsPerCall();
-        List<Event> events = Collections.nCopies(perStatement, Event.ofText("x".repeat(load.eventBytes())));
+        NumberedValues values = new NumberedValues(BenchmarkEvent.randomRun(), load.eventBytes());
         AtomicLong arrived = new AtomicLong();
         AtomicReference<Throwable> failure = new AtomicReference<>();
         int callers = load.async() ? pgmq.lanes() : load.callers();
@@ -30,7 +32,11 @@ final class PgmqPlainProgram implements PlainProgram {
             statements.install(Path.of(pgmq.sqlFile()));
             statements.create(queue);
             Load grouped = new Load(load.callers(), load.async(), perStatement, load.eventBytes(), load.seconds());
-            PlainLoop.Caller caller = () -> statements.send(queue, events);
+            PlainLoop.Caller caller = () -> statements.send(
+                    queue,
+                    Stream.generate(() -> Event.of(values.next()))
+                            .limit(perStatement)
+                            .toList());
             PollingConsumer consuming =
                     statements.consume(queue, pgmq, page -> arrived.addAndGet(page.size()), failure::set);
             try {

@@ -63,7 +63,7 @@ final class RedisDriver implements Driver {
 
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
-        RedisReader reader = new RedisReader(client, stream, consumer, settings.pageEvents());
+        RedisReader reader = new RedisReader(client, stream, consumer, settings);
         PollingConsumer subscription = reader.start(
                 stream + "-" + consumer,
                 page -> listener.delivered(page, RedisReader::key, RedisReader::value),

@@ -11,8 +11,8 @@ import java.util.Optional;
 /**
  * Redis Streams: {@code XADD}, pipelined for a call of several events; a consumer is a group with one member.
  * Variables: {@code REDIS_HOST}, {@code REDIS_PORT} (6379); {@code REDIS_APPENDFSYNC} describes the server's setting.
- * Options: {@code shared_connections} (0), {@code pipeline_events} (1), {@code page_events} (1000), see {@link
- * RedisSettings}.
+ * Options: {@code shared_connections} (0), {@code pipeline_events} (1), {@code page_events} (1000), {@code
+ * stored_position} (0), see {@link RedisSettings}.
  */
 public final class RedisDriverProvider implements DriverProvider {
     private final Map<String, String> environment;
@@ -32,7 +32,7 @@ public final class RedisDriverProvider implements DriverProvider {
 
     @Override
     public Guarantees guarantees() {
-        return new Guarantees(durability(), "all events of a stream", "at least once to a group");
+        return new Guarantees(durability(), "all events of a stream", "at least once");
     }
 
     private String durability() {

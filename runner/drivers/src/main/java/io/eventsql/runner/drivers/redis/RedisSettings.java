@@ -11,8 +11,10 @@ import redis.clients.jedis.RedisClient;
  * @param sharedConnections the connections that all calls share, pipelined; 0 if each call takes one of the pool
  * @param pipelineEvents the maximum number of events in a pipeline of several calls
  * @param pageEvents the maximum number of events per read
+ * @param storesPosition whether a consumer stores the id of the last event itself, instead of being a member of a group
  */
-record RedisSettings(String host, int port, int sharedConnections, int pipelineEvents, int pageEvents) {
+record RedisSettings(
+        String host, int port, int sharedConnections, int pipelineEvents, int pageEvents, boolean storesPosition) {
     private static final int DEFAULT_PORT = 6_379;
     private static final int PORT_MAX = 65_535;
     private static final int SHARED_MAX = 16;
@@ -31,7 +33,8 @@ record RedisSettings(String host, int port, int sharedConnections, int pipelineE
                 environment.number("REDIS_PORT", DEFAULT_PORT, 1, PORT_MAX),
                 options.number("shared_connections", 0, 0, SHARED_MAX),
                 options.number("pipeline_events", 1, 1, EVENTS_MAX),
-                options.number("page_events", 1_000, 1, EVENTS_MAX));
+                options.number("page_events", 1_000, 1, EVENTS_MAX),
+                options.number("stored_position", 0, 0, 1) == 1);
     }
 
     /** Returns the threads that write asynchronous calls. */
