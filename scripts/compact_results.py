@@ -19,9 +19,14 @@ DERIVED = (
 )
 
 
-def compact(text: str) -> str:
+# Of a run that was repeated: what tables show of it is in its other fields.
+OF_EACH_ROUND = ("histograms", "series")
+ROUND = "round-"
+
+
+def compact(text: str, without: Sequence[str] = ()) -> str:
     """Returns the JSON object with a line for each field, so that a difference still shows which."""
-    fields = json.loads(text)
+    fields = {name: value for name, value in json.loads(text).items() if name not in without}
     lines = [
         f"{json.dumps(name)}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
         for name, value in fields.items()
@@ -33,7 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description="Rewrites each result.json below FOLDER with one line for each field, and deletes the"
         " files derived from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash creates them"
-        " again. Pictures stay: delete those that no document shows.",
+        " again. Of runs that were repeated, histograms and series are left out. Pictures stay: delete"
+        " those that no document shows.",
         epilog="Example:\n  python3 scripts/compact_results.py results/2026-11-22",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -43,7 +49,9 @@ def main(arguments: Sequence[str]) -> int:
     if not results:
         parser.error(f"there is no result.json in {folder}")
     for file in results:
-        file.write_text(compact(file.read_text(encoding="utf-8")), encoding="utf-8")
+        is_of_round = any(part.startswith(ROUND) for part in file.relative_to(folder).parts)
+        without = OF_EACH_ROUND if is_of_round else ()
+        file.write_text(compact(file.read_text(encoding="utf-8"), without), encoding="utf-8")
     for name in DERIVED:
         for file in folder.rglob(name):
             file.unlink()

@@ -11,8 +11,17 @@ from typing import Any
 from cost_tables import costs, figure_text
 from held_snapshots import held_snapshots
 from reports.order import natural_order
-from side_by_side import side_by_side
-from workload_tables import Run, hardware, machine, markdown_table, of_rounds, repetitions, tables
+from side_by_side import side_by_side, tuned
+from workload_tables import (
+    Run,
+    by_name,
+    hardware,
+    machine,
+    markdown_table,
+    of_rounds,
+    repetitions,
+    tables,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- results: written by scripts/results_table.py -->"
@@ -54,12 +63,26 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
     return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
 
 
-def summary(folders: Sequence[Path], omitted: str = "publish p50 / p99") -> str:
+def main_job(folders: Sequence[Path], omitted: str = "") -> str:
     """The rows of the main job, of the first set that has some, and their machine; without a column."""
     for folder in folders:
         if results := [result for result in read(folder) if "publish_rate" in result]:
             return table(results, omitted)
     return ""
+
+
+def comparison(folders: Sequence[Path]) -> list[Run]:
+    """The systems side by side, of the first set that has them."""
+    return next(filter(None, (read_workloads(folder, [COMPARISON]) for folder in folders)), [])
+
+
+def summary(folders: Sequence[Path]) -> str:
+    """The rows of the main job, and what each system reached with its best settings."""
+    parts = [main_job(folders, omitted="publish p50 / p99")]
+    if compared := comparison(folders):
+        runs = repetitions(min(len(of_name) for of_name in by_name(compared).values()))
+        parts += [f"Published, next to tuned systems (runs: {runs}):", tuned(compared)]
+    return "\n\n".join(filter(None, parts))
 
 
 def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> str:
@@ -75,14 +98,12 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> st
 
 def overview(folders: Sequence[Path]) -> str:
     """The rows of the main job and the systems side by side, each of the first set that has it."""
-    parts = []
-    if main_job := summary(folders, omitted=""):
-        parts.append(main_job)
+    parts = list(filter(None, [main_job(folders)]))
     for folder in folders:
         if limits := [result for result in read(folder) if "parts" in result]:
             parts.append(table(limits))
             break
-    if compared := next(filter(None, (read_workloads(folder, [COMPARISON]) for folder in folders)), []):
+    if compared := comparison(folders):
         parts += [str(compared[0].result["description"]), side_by_side(compared), machine(compared)]
     return "\n\n".join(parts)
 
@@ -199,7 +220,9 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--costs", action="store_true", help="only what an event costs, from the limits")
     parser.add_argument(
-        "--summary", action="store_true", help="only the rows of the main job, of the first set that has them"
+        "--summary",
+        action="store_true",
+        help="only the rows of the main job and of tuned systems, each of the first set that has them",
     )
     parser.add_argument("--readme", type=Path, help="file to write the tables to, between its markers")
     parsed = parser.parse_args(arguments)

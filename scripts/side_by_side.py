@@ -18,6 +18,7 @@ from workload_tables import (
     repetitions,
 )
 
+NO_OP = "no-op"
 # What a tuned system should reach of its plain client program.
 PLAIN_SHARE_MIN = 0.8
 
@@ -25,6 +26,26 @@ PLAIN_SHARE_MIN = 0.8
 def side_by_side(runs: Sequence[Run]) -> str:
     """A table for each machine: what each system reached, also in relation to the machine's limits."""
     return "\n\n".join(_side_by_side(of_machine) for of_machine in by_machine(runs))
+
+
+def tuned(runs: Sequence[Run]) -> str:
+    """A short table for each machine: the rates of each system with its best settings."""
+    return "\n\n".join(
+        markdown_table(
+            [
+                _short(name, of_name)
+                for name, of_name in by_name(of_machine).items()
+                if not name.endswith("-default") and of_name[0].result["driver"]["name"] != NO_OP
+            ]
+        )
+        for of_machine in by_machine(runs)
+    )
+
+
+def _short(name: str, runs: Sequence[Run]) -> dict[str, str]:
+    compared = _compared(name, runs)
+    phases = [str(asked["name"]) for asked in measured(runs[0]) if not asked.get("rate")]
+    return {"run": name.removesuffix("-tuned"), **{phase: compared[phase] for phase in phases}}
 
 
 def _side_by_side(runs: Sequence[Run]) -> str:

@@ -59,6 +59,18 @@ def test_compact_results_deletes_what_is_drawn(tmp_path: Path) -> None:
     assert (run / "result.json").read_text() == '{\n"kind":"publish"\n}\n'
 
 
+def test_compact_results_leaves_out_histograms_of_rounds_only(tmp_path: Path) -> None:
+    once, round_1 = tmp_path / "compare/once", tmp_path / "compare/round-1/run"
+    for run in (once, round_1):
+        run.mkdir(parents=True)
+        (run / "result.json").write_text('{"phases": [1], "histograms": {}, "series": {}}')
+
+    assert compact_results.main([str(tmp_path)]) == 0
+
+    assert (once / "result.json").read_text() == '{\n"phases":[1],\n"histograms":{},\n"series":{}\n}\n'
+    assert (round_1 / "result.json").read_text() == '{\n"phases":[1]\n}\n'
+
+
 def test_compact_results_without_a_result_is_wrong_usage(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as exit_:
         compact_results.main([str(tmp_path)])
