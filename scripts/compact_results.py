@@ -19,8 +19,8 @@ DERIVED = (
 )
 
 
-# Of a run that was repeated: what tables show of it is in its other fields.
-OF_EACH_ROUND = ("histograms", "series")
+# Of a run that was repeated: its percentiles are in the phases.
+OF_EACH_ROUND = ("histograms",)
 ROUND = "round-"
 
 
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description="Rewrites each result.json below FOLDER with one line for each field, and deletes the"
         " files derived from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash creates them"
-        " again. Of runs that were repeated, histograms and series are left out. Pictures stay: delete"
+        " again. Of runs that were repeated, histograms are left out. Pictures stay: delete"
         " those that no document shows.",
         epilog="Example:\n  python3 scripts/compact_results.py results/2026-11-22",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -68,7 +68,7 @@ def test_compact_results_leaves_out_histograms_of_rounds_only(tmp_path: Path) ->
     assert compact_results.main([str(tmp_path)]) == 0
 
     assert (once / "result.json").read_text() == '{\n"phases":[1],\n"histograms":{},\n"series":{}\n}\n'
-    assert (round_1 / "result.json").read_text() == '{\n"phases":[1]\n}\n'
+    assert (round_1 / "result.json").read_text() == '{\n"phases":[1],\n"series":{}\n}\n'
 
 
 def test_compact_results_without_a_result_is_wrong_usage(tmp_path: Path) -> None:
