@@ -15,7 +15,10 @@ public final class ErasureProcess {
     /** Arguments: comma-separated JDBC URLs of the shards, user, password, stream, key. */
     public static void main(String[] args) {
         List<HikariDataSource> shards = Stream.of(args[0].split(","))
-                .map(url -> Pools.pool(url, args[1], args[2], config -> config.setMaximumPoolSize(4)))
+                .map(url -> Pools.pool(url, args[1], args[2], config -> {
+                    config.setConnectionTimeout(30_000);
+                    config.setMaximumPoolSize(4);
+                }))
                 .toList();
         try (EventSql eventSql = EventSql.builder(shards).build()) {
             eventSql.erase(ErasureSpec.of(args[3], args[4]).withStepEvents(10).withPause(Duration.ofMillis(20)));
