@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     if not results:
         parser.error(f"there is no result.json in {folder}")
     for file in results:
-        is_of_round = any(part.startswith(ROUND) for part in file.relative_to(folder).parts)
+        is_of_round = file.parent.parent.name.startswith(ROUND)
         without = OF_EACH_ROUND if is_of_round else ()
         file.write_text(compact(file.read_text(encoding="utf-8"), without), encoding="utf-8")
     for name in DERIVED:

@@ -15,6 +15,7 @@ from side_by_side import side_by_side, tuned
 from workload_tables import (
     Run,
     by_name,
+    commits,
     hardware,
     machine,
     markdown_table,
@@ -80,8 +81,12 @@ def summary(folders: Sequence[Path]) -> str:
     """The rows of the main job, and what each system reached with its best settings."""
     parts = [main_job(folders, omitted="publish p50 / p99")]
     if compared := comparison(folders):
-        runs = repetitions(min(len(of_name) for of_name in by_name(compared).values()))
-        parts += [f"Published, next to tuned systems (runs: {runs}):", tuned(compared)]
+        count = min(len(of_name) for of_name in by_name(compared).values())
+        runs = "one run" if count == 1 else f"{count} interleaved runs"
+        parts += [
+            f"EventSQL and tuned systems, published ({runs}, {commits(compared)}):",
+            tuned(compared),
+        ]
     return "\n\n".join(filter(None, parts))
 
 

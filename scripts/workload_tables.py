@@ -131,8 +131,11 @@ def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:
 def machine(runs: Sequence[Run]) -> str:
     """Machines, versions and commits of the results."""
     machines = dict.fromkeys(_machine(run.result) for run in runs)
-    commits = ", ".join(dict.fromkeys(str(run.result["git_commit"])[:8] for run in runs))
-    return f"{'; '.join(machines)}; commit {commits}."
+    return f"{'; '.join(machines)}; {commits(runs)}."
+
+
+def commits(runs: Sequence[Run]) -> str:
+    return f"commit {', '.join(dict.fromkeys(str(run.result['git_commit'])[:8] for run in runs))}"
 
 
 def hardware(result: Mapping[str, Any]) -> str:

@@ -1,5 +1,6 @@
 package io.eventsql.runner.driver;
 
+import io.eventsql.Event;
 import io.eventsql.runner.driver.PlainProgram.Load;
 import io.eventsql.runner.driver.PlainProgram.Rates;
 import java.util.ArrayList;
@@ -9,6 +10,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 
 /** The loop of a plain program: threads that publish for a time, then the wait for what they have published. */
 public final class PlainLoop {
@@ -57,6 +59,15 @@ public final class PlainLoop {
         }
         double consumeSeconds = (System.nanoTime() - start) / 1e9;
         return new Rates(events / publishSeconds, events / consumeSeconds);
+    }
+
+    /** Returns the events of a call, with the next values. */
+    public static List<Event> events(Supplier<byte[]> values, int count) {
+        List<Event> events = new ArrayList<>(count);
+        for (int i = 0; i < count; i++) {
+            events.add(Event.of(values.get()));
+        }
+        return events;
     }
 
     private static long callUntil(long endNanos, Caller caller) throws Exception {

@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
-import java.util.stream.Stream;
 
 /** The client alone: callers that wait, or a thread per connection that publishes up to the limit of pending events. */
 final class NatsPlainProgram implements PlainProgram {
@@ -22,9 +21,7 @@ final class NatsPlainProgram implements PlainProgram {
         NatsSettings nats = NatsSettings.of(settings);
         String stream = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
         NumberedValues values = new NumberedValues(BenchmarkEvent.randomRun(), load.eventBytes());
-        Supplier<List<Event>> events = () -> Stream.generate(() -> Event.of(values.next()))
-                .limit(load.eventsPerCall())
-                .toList();
+        Supplier<List<Event>> events = () -> PlainLoop.events(values::next, load.eventsPerCall());
         AtomicLong arrived = new AtomicLong();
         AtomicLong stored = new AtomicLong();
         AtomicLong sent = new AtomicLong();

@@ -1,7 +1,6 @@
 package io.eventsql.runner.drivers.pgmq;
 
 import com.zaxxer.hikari.HikariDataSource;
-import io.eventsql.Event;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.NumberedValues;
 import io.eventsql.runner.driver.DriverSettings;
@@ -13,7 +12,6 @@ import java.util.Collections;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.stream.Stream;
 
 /** JDBC alone: callers with a connection each, or a thread per lane with one statement of a full group after the other. */
 final class PgmqPlainProgram implements PlainProgram {
@@ -32,11 +30,7 @@ final class PgmqPlainProgram implements PlainProgram {
             statements.install(Path.of(pgmq.sqlFile()));
             statements.create(queue);
             Load grouped = new Load(load.callers(), load.async(), perStatement, load.eventBytes(), load.seconds());
-            PlainLoop.Caller caller = () -> statements.send(
-                    queue,
-                    Stream.generate(() -> Event.of(values.next()))
-                            .limit(perStatement)
-                            .toList());
+            PlainLoop.Caller caller = () -> statements.send(queue, PlainLoop.events(values::next, perStatement));
             PollingConsumer consuming =
                     statements.consume(queue, pgmq, page -> arrived.addAndGet(page.size()), failure::set);
             try {

@@ -2,7 +2,6 @@ package io.eventsql.runner.drivers.redis;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import io.eventsql.Event;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.NumberedValues;
 import io.eventsql.runner.driver.DriverSettings;
@@ -13,7 +12,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.stream.Stream;
 import redis.clients.jedis.RedisClient;
 
 /** Jedis alone: callers with a connection each, or a thread per shared connection with one pipeline after the other. */
@@ -31,9 +29,7 @@ final class RedisPlainProgram implements PlainProgram {
             RedisAppend append = new RedisAppend(client, stream);
             PollingConsumer consuming =
                     reader.start("plain", page -> arrived.addAndGet(page.size()), Throwable::printStackTrace);
-            PlainLoop.Caller caller = () -> append.append(Stream.generate(() -> Event.of(values.next()))
-                    .limit(perPipeline)
-                    .toList());
+            PlainLoop.Caller caller = () -> append.append(PlainLoop.events(values::next, perPipeline));
             List<PlainLoop.Caller> callers = Collections.nCopies(load.async() ? redis.lanes() : load.callers(), caller);
             Load pipelined = new Load(load.callers(), load.async(), perPipeline, load.eventBytes(), load.seconds());
             try {
