@@ -163,6 +163,52 @@ class VersionsInTransactionsIT {
         assertThat(eventSql.keyVersion(STREAM, "a")).isEqualTo(3);
     }
 
+    /** A forgotten transaction delays the publishes of its keys, and no others: not those over all partitions, either. */
+    @Test
+    void publish_transactionsHaveKeysOfAllPartitions_otherKeysAreStored() throws Exception {
+        open(1);
+        eventSql.createStream(StreamSpec.of("other").withPartitions(1));
+        List<String> reserved = keysOfDifferentPartitions();
+        List<CompletableFuture<EventPosition>> waiting = new ArrayList<>();
+        try (Connection transaction = begin()) {
+            for (String key : reserved) {
+                outbox.publish(transaction, STREAM, Event.ofText(key, "2"), ExpectedVersion.of(1));
+            }
+            for (int i = 3; i < 6; i++) {
+                for (String key : reserved) {
+                    waiting.add(eventSql.publisher().publishAsync(STREAM, Event.ofText(key, "" + i)));
+                }
+                eventSql.publisher().publish("other", Event.ofText("a", "" + i)); // the waiting ones were tried before
+            }
+            List<Event> wide = new ArrayList<>();
+            for (int i = 0; i < 20; i++) {
+                wide.add(Event.ofText("other" + i, "1"));
+            }
+            assertThat(eventSql.publisher().publishAllAsync(STREAM, wide)).succeedsWithin(Duration.ofSeconds(15));
+            assertThat(eventSql.publisher().publishAsync(STREAM, Event.ofText("other0", "2")))
+                    .succeedsWithin(Duration.ofSeconds(15));
+            assertThat(waiting).noneMatch(CompletableFuture::isDone);
+            transaction.commit();
+        }
+        for (CompletableFuture<EventPosition> call : waiting) {
+            call.join();
+        }
+        for (String key : reserved) {
+            assertThat(texts(key)).containsExactly("1", "2", "3", "4", "5");
+        }
+        assertThat(texts("other0")).containsExactly("1", "2");
+    }
+
+    /** Publishes keys until each partition has one, and returns these. */
+    private List<String> keysOfDifferentPartitions() {
+        Map<Integer, String> keys = new HashMap<>();
+        for (int i = 0; keys.size() < 2; i++) {
+            EventPosition position = eventSql.publisher().publish(STREAM, Event.ofText("k" + i, "1"));
+            keys.putIfAbsent(position.partition(), "k" + i);
+        }
+        return List.copyOf(keys.values());
+    }
+
     @Test
     void publish_keyOfOtherDatabase_isRefusedWithExpectedVersionOnly() throws SQLException {
         open(3);

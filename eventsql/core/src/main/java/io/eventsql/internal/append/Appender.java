@@ -73,11 +73,10 @@ final class Appender {
         RETRY,
         /** The batch as it is will never be stored. */
         REJECT,
-        /**
-         * A single call times out, and it is open whether others would, too; or it waits for a transaction that publishes for its
-         * key. The others come first.
-         */
+        /** A single call times out, and it is open whether others would, too. The others come first. */
         DEFER,
+        /** A single call waits for a transaction that publishes for its key: the queue keeps it, and those that must follow it. */
+        HOLD,
         /** A stream has grown: the calls that are not stored go back to the queue, which routes them anew. */
         REROUTE
     }
@@ -87,6 +86,8 @@ final class Appender {
         Remedy remedy = appendPart(batch);
         if (remedy == Remedy.REROUTE) {
             batch.returnToQueue();
+        } else if (remedy == Remedy.HOLD) {
+            batch.hold();
         } else if (remedy != null) {
             appendInParts(batch, remedy);
         }
@@ -101,6 +102,8 @@ final class Appender {
                 Remedy ofPart = appendPart(part);
                 if (ofPart == Remedy.REROUTE) {
                     parts.returnToQueue(part);
+                } else if (ofPart == Remedy.HOLD) {
+                    parts.hold(part);
                 } else if (ofPart != null) {
                     divide(parts, part, ofPart);
                 }
@@ -164,26 +167,14 @@ final class Appender {
                     pause(attempt);
                 }
                 case REJECT -> {
-                    releaseUnusedLanes(batch, failure);
                     return reject(batch, inDoubt) ? null : Remedy.REJECT;
                 }
-                case DEFER -> {
-                    releaseUnusedLanes(batch, failure);
-                    return Remedy.DEFER;
-                }
-                case REROUTE -> {
-                    return Remedy.REROUTE;
+                case DEFER, HOLD, REROUTE -> {
+                    return remedy;
                 }
             }
         }
         return null;
-    }
-
-    /** A transaction of the application may have a key for long: the other lanes are free for others. */
-    private void releaseUnusedLanes(Batch batch, SQLException failure) {
-        if (!batch.isPart() && SqlErrors.isKeyReserved(failure)) {
-            queue.releaseUnusedLanes(batch);
-        }
     }
 
     private void record(Batch batch, SQLException failure) {
@@ -208,7 +199,7 @@ final class Appender {
             case SqlErrors.TIME_LIMIT -> Remedy.RETRY;
             case SqlErrors.OTHER_INCARNATION -> recheckIncarnation(batch);
             case SqlErrors.NOT_READ_COMMITTED -> Remedy.REPEAT; // from now on each append begins its own transaction
-            case SqlErrors.KEY_RESERVED -> batch.calls().size() == 1 ? Remedy.DEFER : Remedy.REJECT;
+            case SqlErrors.KEY_RESERVED -> batch.calls().size() == 1 ? Remedy.HOLD : Remedy.REJECT;
             case SqlErrors.MAP_VERSION -> readMaps(batch);
             case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
             default -> Remedy.REJECT;

@@ -168,6 +168,12 @@ final class Batch {
         (whole == null ? this : whole).hasReturnedCalls = true;
     }
 
+    /** Gives the calls, which are not stored, back to wait for transactions. The queue takes them when the whole batch is released. */
+    void hold() {
+        calls.forEach(PublishCall::hold);
+        (whole == null ? this : whole).hasReturnedCalls = true;
+    }
+
     /** Returns whether calls of the batch, or of a part of it, were given back to the queue. */
     boolean hasReturnedCalls() {
         return hasReturnedCalls;

@@ -58,6 +58,17 @@ final class BatchParts {
         return !before.isEmpty();
     }
 
+    /** Gives a call that waits for a transaction back to the queue, and those that must follow it. */
+    void hold(Batch part) {
+        List<Batch> others = new ArrayList<>();
+        List<Batch> after = new ArrayList<>();
+        divide(part, others, after);
+        part.hold();
+        after.forEach(Batch::hold);
+        waiting.clear();
+        waiting.addAll(others);
+    }
+
     /** Divides the other parts into what may come before the call, and what must follow it. */
     private void divide(Batch part, List<Batch> before, List<Batch> after) {
         Set<String> keys = new HashSet<>();

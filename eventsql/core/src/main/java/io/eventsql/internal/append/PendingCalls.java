@@ -4,12 +4,16 @@ import io.eventsql.internal.shard.PartitionMap;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.BitSet;
+import java.util.Collections;
 import java.util.Comparator;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Function;
@@ -44,6 +48,7 @@ final class PendingCalls {
     private final List<Deque<PublishCall>> ofLane = new ArrayList<>();
     private final Deque<PublishCall> ofAnyLane = new ArrayDeque<>();
     private final Deque<PublishCall> wide = new ArrayDeque<>();
+    private final HeldCalls held = new HeldCalls();
     private final BitSet busyLanes = new BitSet();
     private final Map<String, Integer> rotation = new HashMap<>();
     /** The map by which the waiting calls of each stream are routed, unless {@link #rerouting}. */
@@ -78,8 +83,10 @@ final class PendingCalls {
 
     void add(PublishCall call) {
         call.setSequence(++lastSequence);
-        countIn(call);
-        queueOf(call).add(call);
+        if (held.isEmpty() || !held.holdBehind(call)) {
+            countIn(call);
+            queueOf(call).add(call);
+        }
         if (!call.map().equals(lastMap) || !call.stream().name().equals(lastStream)) {
             addMap(call.stream().name(), call.map());
         }
@@ -114,6 +121,9 @@ final class PendingCalls {
         List<PublishCall> all = new ArrayList<>(ofAnyLane);
         ofLane.forEach(all::addAll);
         all.addAll(wide);
+        List<PublishCall> ofTransactions = held.removeAll();
+        ofTransactions.forEach(this::countIn);
+        all.addAll(ofTransactions);
         ofAnyLane.clear();
         ofLane.forEach(Deque::clear);
         wide.clear();
@@ -129,6 +139,55 @@ final class PendingCalls {
                 queueOf(staying).add(staying);
                 addMap(staying.stream().name(), staying.map());
             }
+        }
+    }
+
+    /**
+     * Holds calls that a batch gives back, because transactions of the application have their keys, and those that must follow them,
+     * without holding back others. They are tried again after {@link #tryHeld}.
+     */
+    void hold(List<PublishCall> given) {
+        given.forEach(held::hold);
+        List<PublishCall> waiting = new ArrayList<>(wide);
+        ofLane.forEach(waiting::addAll);
+        waiting.sort(Comparator.comparingLong(PublishCall::sequence)); // a call with two keys holds back those of both
+        Set<PublishCall> following = new HashSet<>();
+        for (PublishCall call : waiting) {
+            if (held.holdBehind(call)) {
+                countOut(call);
+                following.add(call);
+            }
+        }
+        if (!following.isEmpty()) {
+            wide.removeIf(following::contains);
+            ofLane.forEach(queue -> queue.removeIf(following::contains));
+        }
+    }
+
+    /** Has a call of each group of held calls tried again; returns whether there are some. */
+    boolean tryHeld() {
+        held.setDue();
+        return !held.isEmpty();
+    }
+
+    /** Puts what was held behind the calls of a batch, unless they are held again, back to its place. */
+    void endTries(Batch batch) {
+        if (held.isEmpty()) {
+            return;
+        }
+        Set<Deque<PublishCall>> changed = Collections.newSetFromMap(new IdentityHashMap<>());
+        for (PublishCall call : batch.calls()) {
+            for (PublishCall following : held.endTry(call)) {
+                countIn(following);
+                queueOf(following).add(following);
+                changed.add(queueOf(following));
+            }
+        }
+        for (Deque<PublishCall> queue : changed) {
+            List<PublishCall> ordered = new ArrayList<>(queue);
+            ordered.sort(Comparator.comparingLong(PublishCall::sequence));
+            queue.clear();
+            queue.addAll(ordered);
         }
     }
 
@@ -183,9 +242,18 @@ final class PendingCalls {
         return ofLane.get(lane);
     }
 
-    /** Returns the number of waiting calls. */
+    /** Returns the number of calls that wait to be taken. */
     int calls() {
         return calls;
+    }
+
+    /** Returns the number of calls, with those that are held. */
+    int allCalls() {
+        return calls + held.size();
+    }
+
+    boolean isEmpty() {
+        return calls == 0 && held.isEmpty();
     }
 
     /** Returns whether a thread is blocked until one of the waiting calls is stored. */
@@ -208,7 +276,16 @@ final class PendingCalls {
         BitSet free = new BitSet(lanes);
         free.set(0, lanes);
         free.andNot(busyLanes);
-        if (free.isEmpty() || calls == 0 || rerouting) {
+        if (free.isEmpty() || rerouting) {
+            return null;
+        }
+        if (!held.isEmpty()) {
+            Batch tried = takeHeld(free);
+            if (tried != null || held.hasDue(this::isWide)) { // or its lanes would hardly ever be free at the same time
+                return tried;
+            }
+        }
+        if (calls == 0) {
             return null;
         }
         if (isWorthSharing() && wide.isEmpty()) {
@@ -216,6 +293,32 @@ final class PendingCalls {
             return new Builder(only(laneToServe(free)), Math.min(batchEventsMax, share)).build();
         }
         return new Builder(free, batchEventsMax).build();
+    }
+
+    private @Nullable Batch takeHeld(BitSet free) {
+        PublishCall call = held.takeDue(due -> {
+            BitSet others = lanesOf(due);
+            others.andNot(free);
+            return others.isEmpty();
+        });
+        if (call == null) {
+            return null;
+        }
+        Batch batch = new Batch(List.of(call), Map.of(), nextBatchNumber(), lanesOf(call));
+        busyLanes.or(batch.lanes());
+        return batch;
+    }
+
+    private BitSet lanesOf(PublishCall call) {
+        BitSet of = new BitSet(lanes);
+        for (int event = 0; event < call.events().size(); event++) {
+            of.set(call.partition(event) % lanes);
+        }
+        return of;
+    }
+
+    private boolean isWide(PublishCall call) {
+        return lanesOf(call).cardinality() > 1;
     }
 
     /**
@@ -396,6 +499,7 @@ final class PendingCalls {
         ofLane.forEach(queue -> removeExpired(queue, nowNanos, searchFully, expired));
         removeExpired(ofAnyLane, nowNanos, searchFully, expired);
         removeExpired(wide, nowNanos, searchFully, expired);
+        held.removeExpired(nowNanos, expired);
     }
 
     /**

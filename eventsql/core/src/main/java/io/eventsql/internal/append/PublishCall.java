@@ -76,6 +76,8 @@ final class PublishCall {
     private long sequence;
     /** Whether the batch of the call gives it back to the queue, which routes it anew. */
     private boolean returned;
+    /** Whether the batch of the call gives it back because a transaction has its key. */
+    private boolean held;
 
     private enum State {
         /** Never sent to the database, or rolled back by it. */
@@ -225,6 +227,18 @@ final class PublishCall {
     boolean takeReturned() {
         boolean back = returned && !isCompleted();
         returned = false;
+        return back;
+    }
+
+    /** Has the batch of the call, which is not stored, give it back to wait for a transaction that publishes for its key. */
+    void hold() {
+        held = true;
+    }
+
+    /** Returns whether the call was given back to wait, and not completed since. */
+    boolean takeHeld() {
+        boolean back = held && !isCompleted();
+        held = false;
         return back;
     }
 

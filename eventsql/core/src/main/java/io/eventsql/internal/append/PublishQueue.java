@@ -218,7 +218,7 @@ final class PublishQueue {
                     }
                     return batch;
                 }
-                if (closed && pending.calls() == 0) {
+                if (closed && pending.isEmpty()) {
                     idle.wakeAll();
                     return null;
                 }
@@ -268,15 +268,23 @@ final class PublishQueue {
         if (batch.hasReturnedCalls()) {
             takeBack(batch);
         }
+        pending.endTries(batch);
         spaceFreed.signalAll();
     }
 
     private void takeBack(Batch batch) {
+        List<PublishCall> held = new ArrayList<>();
         for (PublishCall call : batch.calls().reversed()) {
             if (call.takeReturned()) {
                 bufferedBytes += call.bytes();
                 pending.takeBack(call);
+            } else if (call.takeHeld()) {
+                bufferedBytes += call.bytes();
+                held.add(call);
             }
+        }
+        if (!held.isEmpty()) {
+            pending.hold(held);
         }
     }
 
@@ -354,6 +362,9 @@ final class PublishQueue {
                 release(call);
                 expired.add(call);
             });
+            if (pending.tryHeld()) {
+                idle.wake();
+            }
             if (!expired.isEmpty()) {
                 spaceFreed.signalAll();
                 idle.wakeAll(); // a removed wide call no longer holds back later ones
@@ -422,7 +433,7 @@ final class PublishQueue {
     BufferState bufferState(int shard, String name) {
         lock.lock();
         try {
-            return new BufferState(shard, name, bufferedBytes, bufferBytes, pending.calls(), blockedCallers);
+            return new BufferState(shard, name, bufferedBytes, bufferBytes, pending.allCalls(), blockedCallers);
         } finally {
             lock.unlock();
         }
@@ -452,7 +463,7 @@ final class PublishQueue {
         long deadline = System.nanoTime() + nanos;
         lock.lockInterruptibly();
         try {
-            while (pending.calls() > 0 || !inProgress.isEmpty()) {
+            while (!pending.isEmpty() || !inProgress.isEmpty()) {
                 long left = deadline - System.nanoTime();
                 if (left <= 0) {
                     return false;

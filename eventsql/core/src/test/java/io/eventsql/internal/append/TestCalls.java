@@ -14,6 +14,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /** Calls for tests without a database. */
 final class TestCalls {
@@ -65,13 +66,27 @@ final class TestCalls {
                 int[] partitions,
                 boolean callerWaits,
                 long deadlineNanos) {
-            String key = partitions.length == 0 ? null : "k";
-            List<Valid> valid = IntStream.range(0, events)
-                    .mapToObj(i -> new Valid(key, new byte[0], null, EVENT_BYTES))
-                    .toList();
+            this(
+                    stream,
+                    map,
+                    IntStream.range(0, events)
+                            .mapToObj(i -> valid(partitions.length == 0 ? null : "k"))
+                            .toList(),
+                    partitions,
+                    callerWaits,
+                    deadlineNanos);
+        }
+
+        private Call(
+                StreamSpec stream,
+                PartitionMap map,
+                List<Valid> events,
+                int[] partitions,
+                boolean callerWaits,
+                long deadlineNanos) {
             call = new PublishCall(
                     stream,
-                    valid,
+                    events,
                     map,
                     partitions,
                     callerWaits,
@@ -99,6 +114,21 @@ final class TestCalls {
     /** A call with one event for each of the partitions. */
     static Call call(int... partitions) {
         return new Call(STREAM, partitions.length, partitions, System.nanoTime() + FAR);
+    }
+
+    /** A call with one event for each of the keys, which are numbers: the partition is the number modulo that of partitions. */
+    static Call callOfKeys(long deadlineNanos, int... keys) {
+        return new Call(
+                STREAM,
+                map(STREAM),
+                IntStream.of(keys).mapToObj(key -> valid("" + key)).toList(),
+                IntStream.of(keys).map(key -> key % STREAM.partitions()).toArray(),
+                false,
+                deadlineNanos);
+    }
+
+    private static Valid valid(@Nullable String key) {
+        return new Valid(key, new byte[0], null, EVENT_BYTES);
     }
 
     /** A call with one event whose caller is blocked until its outcome. */

@@ -1,0 +1,246 @@
+package io.eventsql.internal.append;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.internal.append.TestCalls.Call;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Calls that wait for transactions of the application. {@code queue} has two lanes: even and odd keys. */
+@Timeout(60)
+class HeldCallsTest {
+    private final PublishQueue queue = queue(2);
+    private final List<Thread> threads = new ArrayList<>();
+
+    @AfterEach
+    void endThreads() {
+        threads.forEach(Thread::interrupt);
+    }
+
+    private static PublishQueue queue(int lanes) {
+        return new PublishQueue(
+                new PendingCalls(lanes, 400, 1L << 40), new CommitPace(0), 1L << 40, TestCalls.routing(TestCalls::map));
+    }
+
+    private Call put(int... keys) {
+        return putUntil(System.nanoTime() + TestCalls.FAR, keys);
+    }
+
+    private Call putUntil(long deadlineNanos, int... keys) {
+        Call call = TestCalls.callOfKeys(deadlineNanos, keys);
+        queue.put(call.call);
+        return call;
+    }
+
+    private static void hold(Batch batch, Call... calls) {
+        batch.withCalls(TestCalls.calls(calls)).hold();
+    }
+
+    private static void assertCalls(Batch batch, Call... calls) {
+        assertThat(batch).isNotNull();
+        assertThat(batch.calls()).containsExactlyElementsOf(TestCalls.calls(calls));
+    }
+
+    /** Has held calls tried again from now on, as the publisher's timer does. */
+    private void startTimer() {
+        threads.add(Thread.ofPlatform().start(() -> {
+            while (!Thread.interrupted()) {
+                queue.expire(System.nanoTime(), null);
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1));
+            }
+        }));
+    }
+
+    @Test
+    void finishAndTake_aCallIsHeld_othersAreTakenWithoutThoseOfItsKey() throws Exception {
+        Call held = put(0);
+        Batch first = queue.finishAndTake(null);
+        put(0);
+        Call wide = put(2, 1);
+        put(0, 3);
+        put(3);
+        Call later = put(2);
+        hold(first, held);
+        assertCalls(queue.finishAndTake(first), wide, later);
+        assertThat(queue.bufferState(0, "").waitingCalls()).isEqualTo(4);
+    }
+
+    @Test
+    void finishAndTake_heldCallIsTriedAgainAndStored_thoseBehindItFollowInOrder() throws Exception {
+        Call held = put(0);
+        Batch first = queue.finishAndTake(null);
+        Call wide = put(0, 1);
+        Call behind = put(1);
+        hold(first, held);
+        Call other = put(3);
+        Batch others = queue.finishAndTake(first);
+        assertCalls(others, other);
+        startTimer();
+        Batch tried = queue.finishAndTake(others);
+        assertCalls(tried, held);
+        Call last = put(0);
+        assertCalls(queue.finishAndTake(tried), wide, behind, last);
+    }
+
+    @Test
+    void finishAndTake_triedCallIsHeldAgain_itIsStillFirst() throws Exception {
+        Call held = put(0);
+        Batch first = queue.finishAndTake(null);
+        hold(first, held);
+        Call behind = put(0);
+        startTimer();
+        Batch tried = queue.finishAndTake(first);
+        assertCalls(tried, held);
+        hold(tried, held);
+        tried = queue.finishAndTake(tried);
+        assertCalls(tried, held);
+        assertCalls(queue.finishAndTake(tried), behind);
+    }
+
+    /** With many calls, the lanes of one that needs all of them would hardly ever be free at the same time. */
+    @Test
+    void takeBatch_heldCallNeedsAllLanes_nothingIsTakenBeforeTheyAreFree() {
+        PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
+        Call held = TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, 0, 1);
+        pending.hold(List.of(held.call));
+        for (int i = 0; i <= 2 * PendingCalls.SHARED_ABOVE_EVENTS; i++) {
+            pending.add(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, 2 + i % 2).call);
+        }
+        Batch ofOneLane = pending.takeBatch();
+        assertThat(ofOneLane.lanes().cardinality()).isEqualTo(1);
+        assertThat(pending.tryHeld()).isTrue();
+        assertThat(pending.takeBatch()).isNull();
+        pending.done(ofOneLane);
+        assertCalls(pending.takeBatch(), held);
+    }
+
+    @Test
+    void expire_heldCall_failsAsNotStoredAndThoseBehindItAreTried() throws Exception {
+        long deadline = System.nanoTime();
+        Call held = putUntil(deadline + TestCalls.FAR, 0);
+        Batch first = queue.finishAndTake(null);
+        hold(first, held);
+        Call other = put(1);
+        Batch others = queue.finishAndTake(first);
+        assertCalls(others, other);
+        Call behind = putUntil(deadline + 2 * TestCalls.FAR, 0);
+        queue.expire(deadline + TestCalls.FAR, null);
+        assertThat(held.failure()).hasMessageContaining("Not stored");
+        assertCalls(queue.finishAndTake(others), behind);
+    }
+
+    @Test
+    void close_heldCall_isStillTried() throws Exception {
+        Call held = put(0);
+        Batch first = queue.finishAndTake(null);
+        hold(first, held);
+        queue.close();
+        assertThat(queue.awaitEmpty(0)).isFalse();
+        startTimer();
+        Batch tried = queue.finishAndTake(first);
+        assertCalls(tried, held);
+        assertThat(queue.finishAndTake(tried)).isNull();
+        assertThat(queue.bufferedBytes()).isZero();
+    }
+
+    /**
+     * Goal: the calls of a key are stored in their order, whatever transactions begin and end, and none is left lying. Method:
+     * random calls of one to three keys, of which some are reserved for a time; the threads hold what they may not store, as the
+     * appender does.
+     */
+    @ParameterizedTest
+    @CsvSource({"1", "2", "4"})
+    void finishAndTake_keysAreReservedNowAndThen_callsOfAKeyKeepTheirOrder(int lanes) throws Exception {
+        long seed = Long.getLong("eventsql.test.seed", System.nanoTime());
+        Random random = new Random(seed);
+        PublishQueue all = queue(lanes);
+        Set<String> reserved = ConcurrentHashMap.newKeySet();
+        Map<String, Deque<PublishCall>> expected = new ConcurrentHashMap<>();
+        List<Throwable> failures = new ArrayList<>();
+        for (int thread = 0; thread < lanes; thread++) {
+            threads.add(Thread.ofPlatform().start(() -> {
+                try {
+                    for (Batch batch = all.finishAndTake(null); batch != null; batch = all.finishAndTake(batch)) {
+                        store(batch, reserved, expected);
+                        LockSupport.parkNanos(batch.number() % 4 * 50_000); // some appends take longer
+                    }
+                } catch (Throwable e) {
+                    synchronized (failures) {
+                        failures.add(e);
+                    }
+                }
+            }));
+        }
+        for (int i = 0; i < 10_000; i++) {
+            int[] keys = random.ints(random.nextInt(20) == 0 ? 3 : 1, 0, 16)
+                    .distinct()
+                    .toArray();
+            Call call = TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, keys);
+            for (int key : keys) {
+                expected.computeIfAbsent("" + key, k -> new ArrayDeque<>());
+                synchronized (expected) {
+                    expected.get("" + key).add(call.call);
+                }
+            }
+            all.put(call.call);
+            if (random.nextInt(20) == 0) {
+                reserved.add("" + random.nextInt(16));
+            } else if (random.nextInt(10) == 0) {
+                reserved.remove("" + random.nextInt(16));
+            }
+            if (random.nextInt(50) == 0) {
+                all.expire(System.nanoTime(), null);
+                Thread.yield();
+            }
+        }
+        reserved.clear();
+        all.close();
+        while (!all.awaitEmpty(TimeUnit.MILLISECONDS.toNanos(1)) && failures.isEmpty()) {
+            all.expire(System.nanoTime(), null);
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertThat(failures).as("seed %d", seed).isEmpty();
+        assertThat(expected.values()).as("not stored, seed %d", seed).allMatch(Deque::isEmpty);
+        assertThat(all.bufferedBytes()).isZero();
+    }
+
+    private static void store(Batch batch, Set<String> reserved, Map<String, Deque<PublishCall>> expected) {
+        Set<String> blocked = new HashSet<>(reserved);
+        Map<String, PublishCall> overtaken = new HashMap<>();
+        for (PublishCall call : batch.calls()) {
+            Set<String> keys = new HashSet<>();
+            call.addKeysTo(keys);
+            if (call.hasKeyOf(blocked)) {
+                batch.withCalls(List.of(call)).hold();
+                blocked.addAll(keys);
+                continue;
+            }
+            synchronized (expected) {
+                for (String key : keys) {
+                    if (expected.get(key).poll() != call) {
+                        overtaken.put(key, call);
+                    }
+                }
+            }
+            call.failAsNotStored("the end of it", null);
+        }
+        assertThat(overtaken).as("calls that have overtaken others").isEmpty();
+    }
+}
