@@ -1,5 +1,7 @@
 package io.eventsql.runner.drivers;
 
+import io.eventsql.Event;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
@@ -11,7 +13,6 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -72,7 +73,9 @@ final class OutboxTableDriver implements Driver {
 
     @Override
     public void createStream(String name, int partitions) throws SQLException {
-        execute("CREATE TABLE " + table(name)
+        Jdbc.execute(
+                database,
+                "CREATE TABLE " + table(name)
                 + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text, value bytea NOT NULL,"
                 + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
@@ -86,10 +89,22 @@ final class OutboxTableDriver implements Driver {
 
     @Override
     public PublishTarget publisher(String stream) {
-        OutboxInsert insert = new OutboxInsert(database, table(stream));
-        CallGroups grouped = new CallGroups(lanes, groupEvents, insert::insert);
+        String insert = "INSERT INTO " + table(stream) + " (key, value) ";
+        CallGroups grouped = new CallGroups(lanes, groupEvents, events -> insert(insert, events));
         groups.add(grouped);
         return grouped.target(groupEvents > 1);
+    }
+
+    /** Inserts the events of a call with one statement in auto-commit mode. */
+    private void insert(String insert, List<Event> events) throws SQLException {
+        if (events.size() == 1) {
+            Event event = events.getFirst();
+            Jdbc.execute(database, insert + "VALUES (?, ?)", event.key(), event.value());
+        } else {
+            String rows = "SELECT e.key, e.value FROM unnest(?::text[], ?::bytea[])"
+                    + " WITH ORDINALITY AS e (key, value, number) ORDER BY e.number";
+            Jdbc.execute(database, insert + rows, Jdbc.keys(events), Jdbc.values(events));
+        }
     }
 
     /**
@@ -114,14 +129,7 @@ final class OutboxTableDriver implements Driver {
 
     @Override
     public void clear(String stream) throws SQLException {
-        execute("TRUNCATE " + table(stream));
-    }
-
-    private void execute(String sql) throws SQLException {
-        try (Connection connection = database.getConnection();
-                Statement statement = connection.createStatement()) {
-            statement.execute(sql);
-        }
+        Jdbc.execute(database, "TRUNCATE " + table(stream));
     }
 
     @Override

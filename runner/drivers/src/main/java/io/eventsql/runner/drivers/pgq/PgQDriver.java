@@ -14,7 +14,6 @@ import io.eventsql.runner.driver.PollingConsumer;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.OptionalLong;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** PgQ queues in one database. Stores keys and values as text, but not headers. Thread-safe. */
@@ -122,15 +121,15 @@ final class PgQDriver implements Driver {
 
     /** Returns whether there was a batch. Finishes it after its delivery. */
     private boolean deliverNextBatch(String queue, String consumer, DeliveryListener listener) throws SQLException {
-        OptionalLong batch = statements.nextBatch(queue, consumer);
-        if (batch.isEmpty()) {
+        Long batch = statements.nextBatch(queue, consumer);
+        if (batch == null) {
             return false;
         }
-        List<Event> events = statements.events(batch.getAsLong());
+        List<Event> events = statements.events(batch);
         if (!events.isEmpty()) {
             listener.delivered(events);
         }
-        statements.finish(batch.getAsLong());
+        statements.finish(batch);
         return true;
     }
 
