@@ -77,7 +77,7 @@ public abstract class DriverContract {
 
     @Test
     void guarantees_areNotBlank() {
-        Guarantees guarantees = provider().guarantees();
+        Guarantees guarantees = provider().guarantees(settings().environment());
 
         assertThat(List.of(guarantees.durability(), guarantees.order(), guarantees.delivery()))
                 .noneMatch(String::isBlank);
