@@ -119,7 +119,7 @@ final class TrialsRun {
             CompletedTrials<?> measured,
             ResourceSeries resources,
             RunResult.@Nullable CopyLimit copyLimit)
-            throws SQLException {
+            throws Exception {
         measured.problems().forEach(problems::add);
         if (measured.interrupted()) {
             problems.add("Interrupted");

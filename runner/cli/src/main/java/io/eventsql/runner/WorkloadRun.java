@@ -28,7 +28,6 @@ import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import io.eventsql.runner.spec.Workload;
 import io.eventsql.runner.spec.WorkloadKind;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
@@ -153,7 +152,7 @@ final class WorkloadRun {
 
     private RunResult result(
             Driver driver, List<DatabaseInfo> databases, LoadSession session, RunPhases phases, RunMeasurement measured)
-            throws IOException {
+            throws Exception {
         PhaseSummarizer summarizer = new PhaseSummarizer(spec);
         List<RunResult.PhaseMetrics> metrics = summarizer.summarize(phases.phases());
         List<ConsumerCounts> consumers = session.consumerCounts();

@@ -1,7 +1,6 @@
 package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
@@ -10,6 +9,7 @@ import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -35,7 +35,6 @@ final class OutboxTableDriver implements Driver {
     private final int groupEvents;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
     private final Map<String, String> consumers = new ConcurrentHashMap<>();
-    private final List<OutboxPoller> pollers = new CopyOnWriteArrayList<>();
 
     /**
      * @param lanes the connections of asynchronous calls and, if calls are grouped, of all
@@ -63,11 +62,9 @@ final class OutboxTableDriver implements Driver {
     }
 
     @Override
-    public String version() {
+    public String version() throws SQLException {
         try (Connection connection = database.getConnection()) {
             return "PostgreSQL " + connection.getMetaData().getDatabaseProductVersion();
-        } catch (SQLException e) {
-            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 
@@ -76,8 +73,8 @@ final class OutboxTableDriver implements Driver {
         Jdbc.execute(
                 database,
                 "CREATE TABLE " + table(name)
-                + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text, value bytea NOT NULL,"
-                + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
+                        + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text, value bytea NOT NULL,"
+                        + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
 
     /**
@@ -119,10 +116,8 @@ final class OutboxTableDriver implements Driver {
             throw new UnsupportedOperationException("an outbox table supports only one consumer, which is " + first);
         }
         OutboxPoller poller = new OutboxPoller(database, table(stream), polling, listener);
-        pollers.add(poller);
         return () -> {
             poller.close();
-            pollers.remove(poller);
             consumers.remove(stream);
         };
     }
@@ -135,7 +130,6 @@ final class OutboxTableDriver implements Driver {
     @Override
     public void close() {
         groups.forEach(CallGroups::close);
-        pollers.forEach(OutboxPoller::close);
         databases.close();
     }
 }

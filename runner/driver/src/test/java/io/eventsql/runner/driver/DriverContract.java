@@ -71,7 +71,7 @@ public abstract class DriverContract {
     }
 
     @Test
-    void version_namesServerAndNumber() {
+    void version_namesServerAndNumber() throws Exception {
         assertThat(driver.version()).matches("[A-Z][A-Za-z]+ \\d+\\..*");
     }
 

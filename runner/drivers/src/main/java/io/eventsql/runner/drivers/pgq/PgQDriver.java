@@ -30,7 +30,6 @@ final class PgQDriver implements Driver {
     private final PgQStatements statements;
     private final PgQTicker ticker;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
-    private final List<PollingConsumer> subscriptions = new CopyOnWriteArrayList<>();
     private final Options options;
 
     /**
@@ -84,12 +83,8 @@ final class PgQDriver implements Driver {
     }
 
     @Override
-    public String version() {
-        try {
-            return statements.version();
-        } catch (SQLException e) {
-            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
-        }
+    public String version() throws SQLException {
+        return statements.version();
     }
 
     @Override
@@ -110,13 +105,8 @@ final class PgQDriver implements Driver {
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws SQLException {
         statements.register(stream, consumer);
         long pauseMs = Math.max(POLL_MIN_MS, options.tickMs / POLLS_PER_TICK);
-        PollingConsumer subscription = PollingConsumer.start(
+        return PollingConsumer.start(
                 "pgq-" + stream, () -> deliverNextBatch(stream, consumer, listener) ? 0 : pauseMs, listener::failed);
-        subscriptions.add(subscription);
-        return () -> {
-            subscriptions.remove(subscription);
-            subscription.close();
-        };
     }
 
     /** Returns whether there was a batch. Finishes it after its delivery. */
@@ -145,7 +135,6 @@ final class PgQDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.forEach(PollingConsumer::close);
         groups.forEach(CallGroups::close);
         ticker.close();
         database.close();
