@@ -14,8 +14,7 @@ import org.jspecify.annotations.Nullable;
  *     none
  * @param lastAcknowledgedAtMicros the time of the last acknowledgement; {@code null} if there was none
  * @param latencyMicros the time from the intended call to the acknowledgement, one value per published event
- * @param serviceMicros the time from the call to the acknowledgement, one value per published event; for a partly
- *     failed call, from the intended time
+ * @param serviceMicros the time from the call to the acknowledgement, one value per published event
  * @param scheduleDelayMicros the time from the intended call to the actual call, one value per call; empty if calls
  *     have no schedule
  */

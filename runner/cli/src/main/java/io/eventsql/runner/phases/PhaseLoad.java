@@ -66,7 +66,7 @@ public final class PhaseLoad implements LoadListener {
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        series.recordFailed(intendedNanos, failedNanos, events, failure);
+        series.recordFailed(failedNanos, events);
         meter.failed(intendedNanos, failedNanos, events, failure);
     }
 
