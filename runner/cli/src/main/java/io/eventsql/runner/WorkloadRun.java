@@ -146,7 +146,7 @@ final class WorkloadRun {
     private void reportPhase(PhaseLoad phase) {
         context.out.accept("Phase " + phase.spec().name() + ": "
                 + phase.measurement().publishedEvents() + " events published, "
-                + Math.round(PhasesRun.publishRate(phase.measurement())) + " per second"
+                + Math.round(phase.measurement().publishRate()) + " per second"
                 + (phase.missedEvents() > 0 ? ", " + phase.missedEvents() + " missed" : ""));
     }
 

@@ -34,6 +34,21 @@ public record PhaseMeasurement(
                 0, 0, List.of(), null, null, Histograms.create(), Histograms.create(), Histograms.create());
     }
 
+    /**
+     * Returns the acknowledged events per second from the first intended send to the last acknowledgement; 0 if
+     * unknown.
+     */
+    public double publishRate() {
+        return publishRate(publishedEvents, firstIntendedAtMicros, lastAcknowledgedAtMicros);
+    }
+
+    /** See {@link #publishRate()}. */
+    public static double publishRate(long events, @Nullable Long firstAtMicros, @Nullable Long lastAtMicros) {
+        return firstAtMicros == null || lastAtMicros == null || lastAtMicros <= firstAtMicros
+                ? 0
+                : events * 1e6 / (lastAtMicros - firstAtMicros);
+    }
+
     /** Returns the number of failed events. */
     public long failedEvents() {
         return errors.stream().mapToLong(ErrorCount::events).sum();

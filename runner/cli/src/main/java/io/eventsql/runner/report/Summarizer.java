@@ -1,5 +1,6 @@
 package io.eventsql.runner.report;
 
+import static io.eventsql.runner.measure.Statistics.rounded;
 import static java.util.stream.Collectors.joining;
 
 import io.eventsql.runner.consumption.MergedRunReport;
@@ -281,9 +282,5 @@ public final class Summarizer {
 
     private long sum(ToLongFunction<MatchedRunner> field) {
         return pairs.stream().mapToLong(field).sum();
-    }
-
-    private static double rounded(double value, double perUnit) {
-        return Math.round(value * perUnit) / perUnit;
     }
 }

@@ -12,7 +12,6 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.OptionalInt;
 import java.util.function.Consumer;
 
 /** Runs trials, each on an empty stream, after an unmeasured warm-up trial. For use by one thread. */
@@ -134,7 +133,6 @@ public final class Trials {
     }
 
     private EventSource source(int eventBytes) {
-        return new EventSource(
-                context.run, 0, eventBytes == 0 ? OptionalInt.empty() : OptionalInt.of(eventBytes), List.of());
+        return new EventSource(context.run, 0, eventBytes, List.of());
     }
 }
