@@ -109,11 +109,10 @@ class AppendInDoubtIT {
     void publish_otherDefaultIsolationAndConnectionsCut_storesEveryEventOnceInKeyOrder(String request)
             throws Exception {
         pool.close();
-        pool = Pools.pool(
-                eventsDb,
-                proxy.jdbcUrl(),
-                config ->
-                        config.addDataSourceProperty("options", "-c default_transaction_isolation=repeatable\\ read"));
+        pool = Pools.pool(eventsDb, proxy.jdbcUrl(), config -> {
+            config.setTransactionIsolation(null);
+            config.addDataSourceProperty("options", "-c default_transaction_isolation=repeatable\\ read");
+        });
         publishWhileRequestsAreCut(request.equals(APPEND) ? "cut_at_append" : "cut_at_commit", request);
     }
 

@@ -1,19 +1,12 @@
 package io.eventsql.fault;
 
-import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
-
 import com.zaxxer.hikari.HikariDataSource;
-import io.eventsql.ConsumerSpec;
-import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.StartPosition;
-import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
-import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.StreamInUse;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
@@ -26,17 +19,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Random;
-import java.util.Set;
-import java.util.TreeMap;
-import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
-import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
@@ -77,12 +62,9 @@ class MoveChaosIT {
     /** About as long as a move takes. */
     private static final int MOVE_MS = 1_000;
 
-    private static final Duration DEADLINE = Duration.ofMinutes(3);
-
     @TempDir
     private Path folder;
 
-    private final Map<String, Integer> injected = new TreeMap<>();
     private final List<ChildProcess> publishers = new ArrayList<>();
     private final List<ChildProcess> members = new ArrayList<>();
     private final List<ChildProcess> movers = new ArrayList<>();
@@ -90,14 +72,9 @@ class MoveChaosIT {
     private EmbeddedEventsDb database;
     private String urls;
     private boolean kills;
-    private long longestPublishNanos;
-    private long longestRecoveryNanos;
-    private long publishingNanos;
-    private volatile boolean stopped;
 
     static List<Boolean> runs() {
-        boolean all = !"false".equals(System.getProperty("eventsql.test.kills"));
-        return IntStream.range(0, RUNS).mapToObj(run -> all && run % 2 == 0).toList();
+        return StreamInUse.runs(RUNS);
     }
 
     @ParameterizedTest(name = "kills: {0}")
@@ -143,14 +120,7 @@ class MoveChaosIT {
     }
 
     private void run(Random random, EventSql eventSql, List<? extends DataSource> pools) throws Exception {
-        Handled slow = new Handled();
-        try (Subscription slowMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "slow"), event -> {
-                    if (event.offset() % 8 == 0) {
-                        TimeUnit.MILLISECONDS.sleep(2);
-                    }
-                    slow.add(event);
-                });
-                Subscription replayingMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "replay"), event -> {})) {
+        try (StreamInUse use = new StreamInUse("MoveChaosIT", eventSql, STREAM, random, kills)) {
             startMover();
             for (int i = 0; i < MEMBERS; i++) {
                 startMember();
@@ -161,69 +131,55 @@ class MoveChaosIT {
             for (ChildProcess publisher : publishers) {
                 publisher.awaitLine("READY");
             }
-            long beganAt = System.nanoTime();
-            Thread measuring = new Thread(() -> measure(eventSql), "measuring");
-            measuring.start();
+            use.startPublishing();
             if (EVENTS_PER_SECOND > 0) {
-                joinAndLeave(random, eventSql);
+                joinAndLeave(random, use);
             } else {
-                moveAndKill(random, eventSql);
+                moveAndKill(random, use);
             }
-            stopped = true;
-            measuring.join();
-            for (ChildProcess publisher : publishers) {
-                publisher.finish();
-            }
-            publishingNanos = System.nanoTime() - beganAt;
-            check(eventSql, pools, slow);
+            use.stopPublishing(() -> {
+                for (ChildProcess publisher : publishers) {
+                    publisher.finish();
+                }
+            });
+            check(use, pools);
         }
     }
 
-    private void moveAndKill(Random random, EventSql eventSql) throws Exception {
+    private void moveAndKill(Random random, StreamInUse use) throws Exception {
         List<Integer> target = List.of(0, 1, 2, 3, 4);
         int moves = 0;
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
         while (System.nanoTime() - end < 0 || moves < 2) {
-            move(random, target);
+            move(random, use, target);
             moves++;
             target = moves == 1 ? List.of(0, 1, 2, 4) : choose(random);
             if (kills) {
-                killSomething(random);
+                killSomething(random, use);
             }
-            replaySometimes(random, eventSql);
+            use.replaySometimes();
         }
-        System.out.println("MoveChaosIT: " + moves + " moves, " + injected);
+        System.out.println("MoveChaosIT: " + moves + " moves");
     }
 
     /** Has two shards join after a third of the time, and one leave after another third. */
-    private void joinAndLeave(Random random, EventSql eventSql) throws Exception {
-        disturb(random, eventSql);
-        move(random, List.of(0, 1, 2, 3, 4));
-        disturb(random, eventSql);
-        move(random, List.of(0, 1, 2, 4));
-        disturb(random, eventSql);
+    private void joinAndLeave(Random random, StreamInUse use) throws Exception {
+        disturb(random, use);
+        move(random, use, List.of(0, 1, 2, 3, 4));
+        disturb(random, use);
+        move(random, use, List.of(0, 1, 2, 4));
+        disturb(random, use);
     }
 
     /** Kills and replays for a third of the time. */
-    private void disturb(Random random, EventSql eventSql) throws Exception {
+    private void disturb(Random random, StreamInUse use) throws Exception {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS) / 3;
         while (System.nanoTime() - end < 0) {
             if (kills) {
-                killSomething(random);
+                killSomething(random, use);
             }
             TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
-            replaySometimes(random, eventSql);
-        }
-    }
-
-    /** Moves a consumer to the beginning, as soon as the databases answer. */
-    private void replaySometimes(Random random, EventSql eventSql) {
-        if (random.nextInt(3) == 0) {
-            await().atMost(DEADLINE).ignoreExceptions().until(() -> {
-                eventSql.consumer(STREAM, "replay").seek(StartPosition.EARLIEST);
-                return true;
-            });
-            injected.merge("replay", 1, Integer::sum);
+            use.replaySometimes();
         }
     }
 
@@ -262,7 +218,7 @@ class MoveChaosIT {
     }
 
     /** Has a process move keys; if it is killed, another one completes the move. */
-    private void move(Random random, List<Integer> target) throws Exception {
+    private void move(Random random, StreamInUse use, List<Integer> target) throws Exception {
         String shards = target.stream().map(String::valueOf).collect(Collectors.joining(","));
         while (kills && random.nextInt(2) == 0) {
             ChildProcess mover = movers.removeFirst();
@@ -271,7 +227,7 @@ class MoveChaosIT {
             mover.send(shards);
             TimeUnit.MILLISECONDS.sleep(random.nextInt(MOVE_MS));
             mover.kill();
-            injected.merge("mover", 1, Integer::sum);
+            use.count("mover");
         }
         ChildProcess mover = movers.removeFirst();
         startMover();
@@ -281,110 +237,39 @@ class MoveChaosIT {
         mover.close();
     }
 
-    private void killSomething(Random random) throws Exception {
-        switch (random.nextInt(4)) {
-            case 0 -> {
-                publishers.remove(random.nextInt(publishers.size())).kill();
-                startPublisher();
-                injected.merge("publisher", 1, Integer::sum);
-            }
-            case 1 -> {
-                long crashedAt = System.nanoTime();
-                database.crash();
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(300));
-                database.restart();
-                longestRecoveryNanos = Math.max(longestRecoveryNanos, System.nanoTime() - crashedAt);
-                injected.merge("databases", 1, Integer::sum);
-            }
-            default -> {
-                members.remove(random.nextInt(members.size())).kill();
-                startMember();
-                injected.merge("member", 1, Integer::sum);
-            }
-        }
+    private void killSomething(Random random, StreamInUse use) throws Exception {
+        use.killSomething(
+                database,
+                () -> {
+                    publishers.remove(random.nextInt(publishers.size())).kill();
+                    startPublisher();
+                },
+                () -> {
+                    members.remove(random.nextInt(members.size())).kill();
+                    startMember();
+                });
     }
 
-    private void measure(EventSql eventSql) {
-        for (int number = 1; !stopped; number++) {
-            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(5));
-            String key = "measured-" + number % 20;
-            long began = System.nanoTime();
-            eventSql.publisher().publish(STREAM, Event.ofText(key, key + "/" + number));
-            longestPublishNanos = Math.max(longestPublishNanos, System.nanoTime() - began);
-        }
-    }
-
-    private void check(EventSql eventSql, List<? extends DataSource> pools, Handled slow) throws Exception {
+    private void check(StreamInUse use, List<? extends DataSource> pools) throws Exception {
         List<Ledger.Stored> stored = Ledger.read(STREAM, List.copyOf(pools));
-        System.out.printf(
-                "MEASURED MoveChaosIT: %d events, %.0f/s, kills: %s, longest publish %d ms, recovery of the databases %d ms, %s%n",
-                stored.size(),
-                stored.size() / (publishingNanos / 1e9),
-                kills,
-                TimeUnit.NANOSECONDS.toMillis(longestPublishNanos),
-                TimeUnit.NANOSECONDS.toMillis(longestRecoveryNanos),
-                injected);
-        Set<String> values = new HashSet<>();
-        Set<String> positions = new HashSet<>();
-        for (Ledger.Stored event : stored) {
-            assertThat(values.add(event.value())).as("stored once: %s", event).isTrue();
-            positions.add(event.value() + " " + event.shard() + " " + event.partition() + " " + event.offset());
-        }
+        use.print(stored, "between " + SHARDS + " shards");
+        List<String> acknowledged = new ArrayList<>();
         for (Path file : acknowledgements) {
-            if (!Files.exists(file)) {
-                continue; // killed before it had published
-            }
-            String text = Files.readString(file);
-            assertThat(text.substring(0, text.lastIndexOf('\n') + 1).lines().filter(line -> !positions.contains(line)))
-                    .as("acknowledged, but not stored there")
-                    .isEmpty();
+            String text = Files.exists(file) ? Files.readString(file) : ""; // killed before it had published
+            acknowledged.addAll(
+                    text.substring(0, text.lastIndexOf('\n') + 1).lines().toList());
         }
-        for (String consumer : List.of("plain", "slow")) {
-            await().atMost(DEADLINE)
-                    .ignoreExceptions()
-                    .until(() -> eventSql.positions(STREAM, consumer).stream().allMatch(p -> p.lag() == 0));
-        }
+        use.assertStored(stored, acknowledged);
+        use.awaitHandled("plain");
         for (ChildProcess member : members) {
             member.finish();
         }
         List<String> plain = Files.readString(folder.resolve("plain"))
                 .lines()
-                .filter(distinct(new HashSet<>()))
+                .distinct()
                 .map(line -> line.substring(0, line.indexOf(' ')))
                 .toList();
-        assertHandled(plain, values, "handled by members in other processes");
-        Set<Object> seen = new HashSet<>();
-        assertHandled(
-                slow.events().stream()
-                        .filter(event -> seen.add(event.position()))
-                        .map(event -> event.text())
-                        .toList(),
-                values,
-                "handled by the slow consumer");
-        Handled again = new Handled();
-        try (Subscription member = eventSql.subscribe(ConsumerSpec.of(STREAM, "replay_at_the_end"), again::add)) {
-            again.awaitSize(values.size());
-            assertHandled(again.texts(), values, "replayed at the end");
-            System.out.println("MoveChaosIT: 0 lost, 0 stored twice, 0 out of order for their key, by each consumer");
-        }
-    }
-
-    private static Predicate<String> distinct(Set<String> seen) {
-        return seen::add;
-    }
-
-    private static void assertHandled(List<String> handled, Set<String> stored, String what) {
-        assertThat(new TreeSet<>(handled)).as(what).isEqualTo(new TreeSet<>(stored));
-        assertThat(handled).as(what).hasSameSizeAs(stored);
-        Map<String, Integer> last = new HashMap<>();
-        for (String value : handled) {
-            int slash = value.lastIndexOf('/');
-            String key = value.substring(0, slash);
-            int number = Integer.parseInt(value.substring(slash + 1));
-            Integer before = last.put(key, number);
-            assertThat(before == null || before < number)
-                    .as("%s: %s after %s", what, value, before)
-                    .isTrue();
-        }
+        StreamInUse.assertHandledOnce(plain, Ledger.values(stored), "handled by members in other processes");
+        use.assertHandled(stored);
     }
 }

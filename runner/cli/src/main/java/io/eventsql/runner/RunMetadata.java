@@ -30,7 +30,7 @@ record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext
     }
 
     RunResult.DriverInfo driver(String version) {
-        Guarantees guarantees = provider.guarantees();
+        Guarantees guarantees = provider.guarantees(context.environment());
         return new RunResult.DriverInfo(
                 provider.name(), version, guarantees.durability(), guarantees.order(), guarantees.delivery());
     }

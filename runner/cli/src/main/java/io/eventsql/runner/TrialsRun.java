@@ -16,9 +16,6 @@ import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.BlastSpec;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SweepSpec;
-import io.eventsql.runner.trials.BlastTrial;
-import io.eventsql.runner.trials.CompletedTrials;
-import io.eventsql.runner.trials.SweepTrial;
 import io.eventsql.runner.trials.TrialFiles;
 import io.eventsql.runner.trials.Trials;
 import java.nio.file.Path;
@@ -32,6 +29,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.JsonNode;
 
 /** Measures one run of kind {@code blast} or {@code sweep} and writes its folder. */
 final class TrialsRun {
@@ -69,22 +67,18 @@ final class TrialsRun {
                         () -> startNanos,
                         problems::add)) {
             Trials trials = new Trials(new Trials.TrialContext(
-                    driver, id, spec.streams().partitions(), clock, context.stop(), context.out()));
+                    driver, id, spec.streams().partitions(), clock, context.stop(), problems::add, context.out()));
             BlastSpec blast = spec.blast();
-            CompletedTrials<?> measured;
+            JsonNode measured;
             RunResult.CopyLimit copyLimit = null;
             if (blast != null) {
-                CompletedTrials<BlastTrial> bursts =
-                        trials.blast(blast, spec.events().bytes());
-                TrialFiles.writeLines(folder.resolve("trials.jsonl"), bursts.trials());
-                measured = bursts;
+                measured = JsonFiles.toTree(trials.blast(blast, spec.events().bytes()));
+                TrialFiles.writeLines(folder.resolve("trials.jsonl"), measured);
             } else {
                 SweepSpec sweep = Objects.requireNonNull(spec.sweep());
-                CompletedTrials<SweepTrial> swept =
-                        trials.sweep(sweep, spec.events().bytes(), spec.environment());
-                TrialFiles.writeCsv(folder.resolve("trials.csv"), swept.trials());
-                copyLimit = swept.interrupted() ? null : copyLimit(sweep);
-                measured = swept;
+                measured = JsonFiles.toTree(trials.sweep(sweep, spec.events().bytes(), spec.environment()));
+                TrialFiles.writeCsv(folder.resolve("trials.csv"), measured);
+                copyLimit = context.stop().isRaised() ? null : copyLimit(sweep);
             }
             ResourceSeries resources = sampler.table((int) ((clock.nanos() - startNanos) / 1_000_000_000));
             SeriesFiles.writeResources(folder, resources);
@@ -116,24 +110,24 @@ final class TrialsRun {
     private RunResult result(
             Driver driver,
             Instant startedAt,
-            CompletedTrials<?> measured,
+            JsonNode measured,
             ResourceSeries resources,
             RunResult.@Nullable CopyLimit copyLimit)
-            throws SQLException {
-        measured.problems().forEach(problems::add);
-        if (measured.interrupted()) {
+            throws Exception {
+        boolean interrupted = context.stop().isRaised();
+        if (interrupted) {
             problems.add("Interrupted");
         }
         List<String> found = problems.all();
         RunMetadata metadata = new RunMetadata(spec, provider, context);
         return RunResult.withoutPhases(
                 metadata.identity(id, startedAt),
-                new RunResult.Verdict(found.isEmpty(), measured.interrupted(), found),
+                new RunResult.Verdict(found.isEmpty(), interrupted, found),
                 spec,
                 metadata.driver(driver.version()),
                 context.machine(),
                 metadata.readDatabases(clock),
-                JsonFiles.toTree(measured.trials()),
+                measured,
                 copyLimit,
                 null,
                 resources);

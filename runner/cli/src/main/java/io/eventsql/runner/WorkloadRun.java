@@ -28,7 +28,6 @@ import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import io.eventsql.runner.spec.Workload;
 import io.eventsql.runner.spec.WorkloadKind;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.List;
@@ -147,13 +146,13 @@ final class WorkloadRun {
     private void reportPhase(PhaseLoad phase) {
         context.out.accept("Phase " + phase.spec().name() + ": "
                 + phase.measurement().publishedEvents() + " events published, "
-                + Math.round(PhasesRun.publishRate(phase.measurement())) + " per second"
+                + Math.round(phase.measurement().publishRate()) + " per second"
                 + (phase.missedEvents() > 0 ? ", " + phase.missedEvents() + " missed" : ""));
     }
 
     private RunResult result(
             Driver driver, List<DatabaseInfo> databases, LoadSession session, RunPhases phases, RunMeasurement measured)
-            throws IOException {
+            throws Exception {
         PhaseSummarizer summarizer = new PhaseSummarizer(spec);
         List<RunResult.PhaseMetrics> metrics = summarizer.summarize(phases.phases());
         List<ConsumerCounts> consumers = session.consumerCounts();

@@ -20,6 +20,12 @@ import org.springframework.boot.context.properties.source.MapConfigurationProper
 final class ShardPools implements AutoCloseable {
     /** EventSQL connects itself, and can start while a shard is unavailable. */
     private static final long DO_NOT_CONNECT_YET = -1;
+    /**
+     * The library's level. A HikariCP pool without a level takes that of its first connection; if this connection breaks
+     * while the level is read, a pool that is created without connecting opens no connection ever after (HikariCP issue
+     * 1944).
+     */
+    private static final String ISOLATION = "TRANSACTION_READ_COMMITTED";
 
     private final Map<String, HikariDataSource> pools = new LinkedHashMap<>();
     /** By the name of their shard. */
@@ -93,6 +99,7 @@ final class ShardPools implements AutoCloseable {
         HikariConfig config = new HikariConfig();
         config.setPoolName(poolName);
         config.setInitializationFailTimeout(DO_NOT_CONNECT_YET);
+        config.setTransactionIsolation(ISOLATION);
         config.setJdbcUrl(url);
         config.setUsername(shard.username());
         config.setPassword(shard.password());

@@ -1,12 +1,11 @@
 package io.eventsql.runner.database;
 
 import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.sample.DatabaseClockOffset;
 import java.sql.Connection;
 import java.sql.DriverManager;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 
 /**
@@ -43,12 +42,7 @@ public record DatabaseInfo(
 
     /** Returns the value of a server setting. */
     static String show(Connection connection, String setting) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement("SELECT current_setting(?)")) {
-            statement.setString(1, setting);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                return row.getString(1);
-            }
-        }
+        return Jdbc.rows(connection, "SELECT current_setting(?)", row -> row.getString(1), setting)
+                .getFirst();
     }
 }

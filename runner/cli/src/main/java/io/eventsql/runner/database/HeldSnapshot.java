@@ -1,10 +1,8 @@
 package io.eventsql.runner.database;
 
+import io.eventsql.runner.driver.Jdbc;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
 import javax.sql.DataSource;
 
 /**
@@ -32,11 +30,10 @@ public final class HeldSnapshot implements AutoCloseable {
         try {
             connection.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
             connection.setAutoCommit(false);
-            try (Statement statement = connection.createStatement();
-                    ResultSet row = statement.executeQuery("SELECT pg_backend_pid(), pg_current_snapshot()")) {
-                row.next();
-                return new HeldSnapshot(database, connection, row.getInt(1));
-            }
+            int processId = Jdbc.rows(
+                            connection, "SELECT pg_backend_pid(), pg_current_snapshot()", row -> row.getInt(1))
+                    .getFirst();
+            return new HeldSnapshot(database, connection, processId);
         } catch (SQLException e) {
             connection.close();
             throw e;
@@ -49,18 +46,11 @@ public final class HeldSnapshot implements AutoCloseable {
      * @throws SQLException if the transaction or its snapshot has ended
      */
     public long ageTransactions() throws SQLException {
-        try (Connection other = database.getConnection();
-                PreparedStatement statement = other.prepareStatement(AGE)) {
-            statement.setInt(1, processId);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                long age = row.getLong(1);
-                if (age < 0) {
-                    throw new SQLException("The snapshot was released before the end of the measurement");
-                }
-                return age;
-            }
+        long age = Jdbc.number(database, AGE, processId);
+        if (age < 0) {
+            throw new SQLException("The snapshot was released before the end of the measurement");
         }
+        return age;
     }
 
     @Override

@@ -4,6 +4,7 @@ import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.EventSqlTarget;
+import java.sql.SQLException;
 
 /** EventSQL on the databases of the environment. Thread-safe. */
 class EventSqlDriver implements Driver {
@@ -14,7 +15,7 @@ class EventSqlDriver implements Driver {
     }
 
     @Override
-    public String version() {
+    public String version() throws SQLException {
         return streams.version();
     }
 

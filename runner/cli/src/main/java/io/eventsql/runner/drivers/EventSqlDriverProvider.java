@@ -4,6 +4,7 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
+import java.util.Map;
 
 /** {@code eventsql}: the library as used by applications. */
 public final class EventSqlDriverProvider implements DriverProvider {
@@ -14,7 +15,7 @@ public final class EventSqlDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Guarantees guarantees() {
+    public Guarantees guarantees(Map<String, String> environment) {
         return new Guarantees(
                 "committed by PostgreSQL, subject to its fsync and synchronous_commit", "per key", "at least once");
     }

@@ -4,7 +4,8 @@ import io.eventsql.Event;
 import io.eventsql.Outbox;
 import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.PublishTarget;
-import io.eventsql.runner.load.OutboxTransaction;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -41,9 +42,18 @@ final class EventSqlOutboxDriver extends EventSqlDriver {
         return databases.get(Math.floorMod(number, databases.size()));
     }
 
-    private void publishInTransaction(DataSource database, String stream, List<Event> events) {
+    private void publishInTransaction(DataSource database, String stream, List<Event> events) throws SQLException {
         Outbox outbox = streams.eventSql().outbox();
-        OutboxTransaction.publish(database, outbox, stream, events);
+        try (Connection connection = database.getConnection()) {
+            connection.setAutoCommit(false);
+            try {
+                outbox.publishAll(connection, stream, events);
+                connection.commit();
+            } catch (SQLException | RuntimeException e) {
+                connection.rollback();
+                throw e;
+            }
+        }
         outbox.committed();
     }
 

@@ -4,6 +4,7 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
+import java.util.Map;
 
 /**
  * {@code eventsql-outbox}: EventSQL with publishing inside transactions, so that events and application rows are
@@ -17,7 +18,7 @@ public final class EventSqlOutboxDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Guarantees guarantees() {
+    public Guarantees guarantees(Map<String, String> environment) {
         return new Guarantees(
                 "committed with the application's rows, subject to the server's synchronous_commit and fsync",
                 "per key, between transactions that exclude each other",

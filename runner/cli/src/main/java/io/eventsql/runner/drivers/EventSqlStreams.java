@@ -70,16 +70,12 @@ final class EventSqlStreams implements AutoCloseable {
         return databases.dataSources();
     }
 
-    String version() {
-        try {
-            SortedSet<String> versions = new TreeSet<>();
-            for (ShardInfo shard : eventSql.shards()) {
-                versions.add(ShardServerInfo.read(shard).serverVersion());
-            }
-            return "PostgreSQL " + String.join(", ", versions);
-        } catch (SQLException e) {
-            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
+    String version() throws SQLException {
+        SortedSet<String> versions = new TreeSet<>();
+        for (ShardInfo shard : eventSql.shards()) {
+            versions.add(ShardServerInfo.read(shard).serverVersion());
         }
+        return "PostgreSQL " + String.join(", ", versions);
     }
 
     void create(String stream, int partitions) {

@@ -8,6 +8,7 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
 import io.eventsql.runner.driver.PublishTarget;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
@@ -20,7 +21,7 @@ public final class NoOpDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Guarantees guarantees() {
+    public Guarantees guarantees(Map<String, String> environment) {
         return new Guarantees("none: events are dropped", "none", "never");
     }
 

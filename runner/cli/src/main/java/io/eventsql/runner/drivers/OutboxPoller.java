@@ -2,10 +2,9 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
 import io.eventsql.runner.driver.DeliveryListener;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.driver.PollingConsumer;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
@@ -62,7 +61,11 @@ final class OutboxPoller implements AutoCloseable {
         try (Connection connection = database.getConnection()) {
             connection.setAutoCommit(false);
             try {
-                List<Event> events = take(connection);
+                List<Event> events = Jdbc.rows(
+                        connection,
+                        take,
+                        row -> new Event(row.getString(1), row.getBytes(2), Map.of()),
+                        settings.pageEvents);
                 if (!events.isEmpty()) {
                     listener.delivered(events);
                 }
@@ -73,19 +76,6 @@ final class OutboxPoller implements AutoCloseable {
                 throw e;
             }
         }
-    }
-
-    private List<Event> take(Connection connection) throws SQLException {
-        List<Event> events = new ArrayList<>();
-        try (PreparedStatement statement = connection.prepareStatement(take)) {
-            statement.setInt(1, settings.pageEvents);
-            try (ResultSet row = statement.executeQuery()) {
-                while (row.next()) {
-                    events.add(new Event(row.getString(1), row.getBytes(2), Map.of()));
-                }
-            }
-        }
-        return events;
     }
 
     @Override

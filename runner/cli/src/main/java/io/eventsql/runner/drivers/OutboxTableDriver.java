@@ -1,5 +1,6 @@
 package io.eventsql.runner.drivers;
 
+import io.eventsql.Event;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
@@ -8,10 +9,10 @@ import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -34,7 +35,6 @@ final class OutboxTableDriver implements Driver {
     private final int groupEvents;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
     private final Map<String, String> consumers = new ConcurrentHashMap<>();
-    private final List<OutboxPoller> pollers = new CopyOnWriteArrayList<>();
 
     /**
      * @param lanes the connections of asynchronous calls and, if calls are grouped, of all
@@ -62,19 +62,19 @@ final class OutboxTableDriver implements Driver {
     }
 
     @Override
-    public String version() {
+    public String version() throws SQLException {
         try (Connection connection = database.getConnection()) {
             return "PostgreSQL " + connection.getMetaData().getDatabaseProductVersion();
-        } catch (SQLException e) {
-            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 
     @Override
     public void createStream(String name, int partitions) throws SQLException {
-        execute("CREATE TABLE " + table(name)
-                + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text, value bytea NOT NULL,"
-                + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
+        Jdbc.execute(
+                database,
+                "CREATE TABLE " + table(name)
+                        + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text, value bytea NOT NULL,"
+                        + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
 
     /**
@@ -86,10 +86,22 @@ final class OutboxTableDriver implements Driver {
 
     @Override
     public PublishTarget publisher(String stream) {
-        OutboxInsert insert = new OutboxInsert(database, table(stream));
-        CallGroups grouped = new CallGroups(lanes, groupEvents, insert::insert);
+        String insert = "INSERT INTO " + table(stream) + " (key, value) ";
+        CallGroups grouped = new CallGroups(lanes, groupEvents, events -> insert(insert, events));
         groups.add(grouped);
         return grouped.target(groupEvents > 1);
+    }
+
+    /** Inserts the events of a call with one statement in auto-commit mode. */
+    private void insert(String insert, List<Event> events) throws SQLException {
+        if (events.size() == 1) {
+            Event event = events.getFirst();
+            Jdbc.execute(database, insert + "VALUES (?, ?)", event.key(), event.value());
+        } else {
+            String rows = "SELECT e.key, e.value FROM unnest(?::text[], ?::bytea[])"
+                    + " WITH ORDINALITY AS e (key, value, number) ORDER BY e.number";
+            Jdbc.execute(database, insert + rows, Jdbc.keys(events), Jdbc.values(events));
+        }
     }
 
     /**
@@ -104,30 +116,20 @@ final class OutboxTableDriver implements Driver {
             throw new UnsupportedOperationException("an outbox table supports only one consumer, which is " + first);
         }
         OutboxPoller poller = new OutboxPoller(database, table(stream), polling, listener);
-        pollers.add(poller);
         return () -> {
             poller.close();
-            pollers.remove(poller);
             consumers.remove(stream);
         };
     }
 
     @Override
     public void clear(String stream) throws SQLException {
-        execute("TRUNCATE " + table(stream));
-    }
-
-    private void execute(String sql) throws SQLException {
-        try (Connection connection = database.getConnection();
-                Statement statement = connection.createStatement()) {
-            statement.execute(sql);
-        }
+        Jdbc.execute(database, "TRUNCATE " + table(stream));
     }
 
     @Override
     public void close() {
         groups.forEach(CallGroups::close);
-        pollers.forEach(OutboxPoller::close);
         databases.close();
     }
 }

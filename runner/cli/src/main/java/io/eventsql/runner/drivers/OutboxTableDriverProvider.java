@@ -4,6 +4,7 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
+import java.util.Map;
 
 /**
  * {@code outbox-table}: a hand-written outbox in one database. Callers insert into a plain table and a consumer deletes
@@ -18,7 +19,7 @@ public final class OutboxTableDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Guarantees guarantees() {
+    public Guarantees guarantees(Map<String, String> environment) {
         return new Guarantees(
                 "committed, subject to the server's synchronous_commit and fsync",
                 "none",

@@ -24,8 +24,8 @@ public final class SpringTransactionsDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Guarantees guarantees() {
-        return new EventSqlOutboxDriverProvider().guarantees();
+    public Guarantees guarantees(Map<String, String> environment) {
+        return new EventSqlOutboxDriverProvider().guarantees(environment);
     }
 
     @Override

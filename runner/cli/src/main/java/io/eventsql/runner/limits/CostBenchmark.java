@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
@@ -9,9 +10,7 @@ import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.nio.file.Path;
 import java.sql.Connection;
-import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -156,9 +155,7 @@ final class CostBenchmark {
             Cost end = Cost.read(context, running, connection, processes);
             costs.add(end.since(start));
             if (what == LimitsPart.COST && round > 0) {
-                try (Statement statement = connection.createStatement()) {
-                    statement.execute("CHECKPOINT");
-                }
+                Jdbc.execute(connection, "CHECKPOINT");
                 running.send(load.phase, time);
                 costs.add(Cost.read(context, running, connection, processes).since(end));
             }
@@ -169,12 +166,7 @@ final class CostBenchmark {
 
     static Map<String, String> settings(Connection connection) throws SQLException {
         Map<String, String> settings = new LinkedHashMap<>();
-        try (Statement statement = connection.createStatement();
-                ResultSet row = statement.executeQuery(SETTINGS)) {
-            while (row.next()) {
-                settings.put(row.getString(1), row.getString(2));
-            }
-        }
+        Jdbc.rows(connection, SETTINGS, row -> settings.put(row.getString(1), row.getString(2)));
         return settings;
     }
 }

@@ -5,6 +5,7 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
@@ -12,9 +13,6 @@ import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.LimitsSpec;
-import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Locale;
@@ -153,23 +151,11 @@ public record LimitsContext(
 
     /** Executes a statement. */
     void execute(String sql) throws SQLException {
-        try (Connection connection = dataSource.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.execute();
-        }
+        Jdbc.execute(dataSource, sql);
     }
 
     /** Executes a query and returns its number; 0 for a null. */
     long query(String sql, Object... parameters) throws SQLException {
-        try (Connection connection = dataSource.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            for (int i = 0; i < parameters.length; i++) {
-                statement.setObject(i + 1, parameters[i]);
-            }
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                return row.getLong(1);
-            }
-        }
+        return Jdbc.number(dataSource, sql, parameters);
     }
 }

@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.result.Figure;
@@ -9,7 +10,6 @@ import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -176,10 +176,7 @@ final class RetentionBenchmark {
         long at = context.query(
                 "SELECT " + offset + " FROM eventsql.partition_head h WHERE h.partition = 0 AND h.stream = ?",
                 log.stream());
-        try (PreparedStatement statement = connection.prepareStatement(
-                "SELECT 1 FROM " + log.table() + " WHERE partition = 0 AND event_offset = " + at)) {
-            statement.executeQuery().close();
-        }
+        Jdbc.execute(connection, "SELECT 1 FROM " + log.table() + " WHERE partition = 0 AND event_offset = " + at);
     }
 
     /** Returns after how many seconds no expired segment of the stream has space, once the load has ended. */

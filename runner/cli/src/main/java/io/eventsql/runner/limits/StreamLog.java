@@ -1,15 +1,14 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.plain.CopyRowWriter;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
@@ -33,19 +32,19 @@ final class StreamLog {
     StreamLog(DataSource dataSource, String stream) throws SQLException {
         this.dataSource = dataSource;
         this.stream = stream;
-        try (Connection connection = dataSource.getConnection();
-                PreparedStatement statement = connection.prepareStatement(
+        Names names = Jdbc.rows(
+                        dataSource,
                         "SELECT stream_id, table_name, to_regclass('eventsql.' || table_name || '__blocks') IS NOT NULL"
-                                + " FROM eventsql.stream WHERE name = ?")) {
-            statement.setString(1, stream);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                streamId = row.getInt(1);
-                table = row.getString(2);
-                hasBlocks = row.getBoolean(3);
-            }
-        }
+                                + " FROM eventsql.stream WHERE name = ?",
+                        row -> new Names(row.getInt(1), row.getString(2), row.getBoolean(3)),
+                        stream)
+                .getFirst();
+        this.streamId = names.streamId;
+        this.table = names.table;
+        this.hasBlocks = names.hasBlocks;
     }
+
+    private record Names(int streamId, String table, boolean hasBlocks) {}
 
     /** Returns the stream's name. */
     String stream() {
@@ -79,37 +78,25 @@ final class StreamLog {
                 + " FROM pg_partition_tree(?::regclass) t JOIN pg_class c ON c.oid = t.relid"
                 + " LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid"
                 + " WHERE t.isleaf AND pg_relation_size(c.oid) > 0 ORDER BY c.oid";
-        try (Connection connection = dataSource.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, storedTable());
-            List<SegmentStatistics> segments = new ArrayList<>();
-            try (ResultSet row = statement.executeQuery()) {
-                while (row.next()) {
-                    segments.add(
-                            new SegmentStatistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)));
-                }
-            }
-            return segments;
-        }
+        return Jdbc.rows(
+                dataSource,
+                sql,
+                row -> new SegmentStatistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)),
+                storedTable());
     }
 
     /** Disables autovacuum for all existing segments, so that they are not analyzed. */
     void disableAutovacuum() throws SQLException {
-        execute("DO $$ DECLARE segment regclass; BEGIN FOR segment IN SELECT relid FROM pg_partition_tree('"
-                + storedTable() + "') WHERE isleaf LOOP"
-                + " EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', segment); END LOOP; END $$");
+        Jdbc.execute(
+                dataSource,
+                "DO $$ DECLARE segment regclass; BEGIN FOR segment IN SELECT relid FROM pg_partition_tree('"
+                        + storedTable() + "') WHERE isleaf LOOP"
+                        + " EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', segment); END LOOP; END $$");
     }
 
     /** Runs ANALYZE on all segments. */
     void analyze() throws SQLException {
-        execute("ANALYZE " + storedTable());
-    }
-
-    private void execute(String sql) throws SQLException {
-        try (Connection connection = dataSource.getConnection();
-                Statement statement = connection.createStatement()) {
-            statement.execute(sql);
-        }
+        Jdbc.execute(dataSource, "ANALYZE " + storedTable());
     }
 
     /**
@@ -155,48 +142,43 @@ final class StreamLog {
                     WHERE s.stream_id = ? AND s.partition = h.partition AND s.first_offset <= h.next_offset
                     ORDER BY s.first_offset DESC LIMIT 1) g
                 WHERE h.stream = ? AND h.partition = ?""";
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setInt(1, streamId);
-            statement.setLong(2, COPY_ROWS);
-            statement.setInt(3, streamId);
-            statement.setString(4, stream);
-            statement.setInt(5, partition);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                return new Room(row.getString(1), row.getLong(2), row.getLong(3));
-            }
-        }
+        return Jdbc.rows(
+                        connection,
+                        sql,
+                        row -> new Room(row.getString(1), row.getLong(2), row.getLong(3)),
+                        streamId,
+                        (long) COPY_ROWS,
+                        streamId,
+                        stream,
+                        partition)
+                .getFirst();
     }
 
     private void moveHead(Connection connection, int partition, long head) throws SQLException {
         String sql = """
                 UPDATE eventsql.producer_batch b SET next_offset = ?, published_at = clock_timestamp()
                 WHERE b.stream_id = ? AND b.partition = ?""";
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setLong(1, head);
-            statement.setInt(2, streamId);
-            statement.setInt(3, partition);
-            if (statement.executeUpdate() != 1) {
-                throw new IllegalStateException("Partition " + partition + " of " + stream + " has publishers");
-            }
+        if (Jdbc.execute(connection, sql, head, streamId, partition) != 1) {
+            throw new IllegalStateException("Partition " + partition + " of " + stream + " has publishers");
         }
     }
 
     /** Returns the number of tables of the stream. */
     long tables() throws SQLException {
-        return number("SELECT count(*) FROM pg_partition_tree(?::regclass)", storedTable());
+        return Jdbc.number(dataSource, "SELECT count(*) FROM pg_partition_tree(?::regclass)", storedTable());
     }
 
     /** Returns the size of the stream's tables with their indexes, in bytes. */
     long bytes() throws SQLException {
-        return number(
+        return Jdbc.number(
+                dataSource,
                 "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(?::regclass) WHERE isleaf",
                 storedTable());
     }
 
     /** Returns the sum of the partitions' heads. */
     long heads() throws SQLException {
-        return number("SELECT sum(next_offset) FROM eventsql.partition_head WHERE stream = ?", stream);
+        return Jdbc.number(dataSource, "SELECT sum(next_offset) FROM eventsql.partition_head WHERE stream = ?", stream);
     }
 
     /**
@@ -207,18 +189,6 @@ final class StreamLog {
      */
     long awaitHeads(LimitsContext context, long expected) throws SQLException {
         return context.await(this::heads, expected, NO_PROGRESS, POLL);
-    }
-
-    /** Executes a query with one parameter and returns its number. */
-    long number(String sql, String parameter) throws SQLException {
-        try (Connection connection = dataSource.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, parameter);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                return row.getLong(1);
-            }
-        }
     }
 
     /**

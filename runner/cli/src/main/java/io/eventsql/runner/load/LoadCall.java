@@ -1,7 +1,10 @@
 package io.eventsql.runner.load;
 
 import io.eventsql.Event;
+import io.eventsql.EventSqlException;
+import io.eventsql.PartialPublishException;
 import java.util.List;
+import java.util.concurrent.CompletionException;
 
 /**
  * One call of a load.
@@ -19,9 +22,9 @@ public record LoadCall(LoadStream stream, boolean warmup, long firstNumber, List
         long called = recordSent(clock, listener);
         try {
             stream.target().publish(events);
-            recordAcknowledged(called, clock.nanos(), listener);
+            recordAcknowledged(called, clock.nanos(), firstNumber, events.size(), listener);
         } catch (RuntimeException e) {
-            recordFailed(e, clock.nanos(), listener);
+            recordFailed(e, called, clock.nanos(), listener);
         }
     }
 
@@ -32,13 +35,13 @@ public record LoadCall(LoadStream stream, boolean warmup, long firstNumber, List
             stream.target().publishAsync(events).whenComplete((stored, failure) -> {
                 long now = clock.nanos();
                 if (failure == null) {
-                    recordAcknowledged(called, now, listener);
+                    recordAcknowledged(called, now, firstNumber, events.size(), listener);
                 } else {
-                    recordFailed(failure, now, listener);
+                    recordFailed(failure, called, now, listener);
                 }
             });
         } catch (RuntimeException rejected) {
-            recordFailed(rejected, clock.nanos(), listener);
+            recordFailed(rejected, called, clock.nanos(), listener);
         }
     }
 
@@ -48,13 +51,29 @@ public record LoadCall(LoadStream stream, boolean warmup, long firstNumber, List
         return called;
     }
 
-    private void recordAcknowledged(long calledNanos, long acknowledgedNanos, LoadListener listener) {
-        stream.recordAcknowledged(warmup, firstNumber, events.size());
-        listener.acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events.size());
+    private void recordAcknowledged(
+            long calledNanos, long acknowledgedNanos, long first, int count, LoadListener listener) {
+        stream.recordAcknowledged(warmup, first, count);
+        listener.acknowledged(intendedNanos, calledNanos, acknowledgedNanos, count);
     }
 
-    private void recordFailed(Throwable failure, long failedNanos, LoadListener listener) {
-        stream.recordFailed(warmup, firstNumber, failure);
-        listener.failed(intendedNanos, failedNanos, events.size(), failure);
+    /** Records each event of a partly failed call by its own outcome. */
+    private void recordFailed(Throwable failure, long calledNanos, long failedNanos, LoadListener listener) {
+        Throwable cause =
+                failure instanceof CompletionException && failure.getCause() != null ? failure.getCause() : failure;
+        if (!(cause instanceof PartialPublishException partial)) {
+            listener.failed(intendedNanos, failedNanos, events.size(), cause);
+            return;
+        }
+        long number = firstNumber;
+        for (PartialPublishException.Outcome outcome : partial.outcomes()) {
+            EventSqlException failed = outcome.failure();
+            if (failed == null) {
+                recordAcknowledged(calledNanos, failedNanos, number, 1, listener);
+            } else {
+                listener.failed(intendedNanos, failedNanos, 1, failed);
+            }
+            number++;
+        }
     }
 }

@@ -18,7 +18,7 @@ public interface LoadListener {
     /** Called when the events of a call are stored. */
     void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events);
 
-    /** Called when a call failed for all or some of its events. */
+    /** Called when events of a call failed; those of the same call that were stored are acknowledged. */
     void failed(long intendedNanos, long failedNanos, int events, Throwable failure);
 
     /** Returns the number of events acknowledged or failed so far. */

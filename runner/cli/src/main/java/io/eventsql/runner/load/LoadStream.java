@@ -1,10 +1,7 @@
 package io.eventsql.runner.load;
 
-import io.eventsql.PartialPublishException;
 import io.eventsql.benchmark.event.NumberSet;
 import io.eventsql.runner.driver.PublishTarget;
-import java.util.List;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
@@ -53,19 +50,6 @@ public final class LoadStream {
 
     void recordAcknowledged(boolean ofWarmup, long firstNumber, int events) {
         numbers(ofWarmup).acknowledge(firstNumber, events);
-    }
-
-    /** Records the events of a failed call that were stored nevertheless. */
-    void recordFailed(boolean ofWarmup, long firstNumber, Throwable failure) {
-        Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
-        if (cause instanceof PartialPublishException partial) {
-            List<PartialPublishException.Outcome> outcomes = partial.outcomes();
-            for (int i = 0; i < outcomes.size(); i++) {
-                if (outcomes.get(i).isStored()) {
-                    numbers(ofWarmup).acknowledge(firstNumber + i, 1);
-                }
-            }
-        }
     }
 
     /** Returns the number of the next event. */

@@ -14,8 +14,7 @@ import org.jspecify.annotations.Nullable;
  *     none
  * @param lastAcknowledgedAtMicros the time of the last acknowledgement; {@code null} if there was none
  * @param latencyMicros the time from the intended call to the acknowledgement, one value per published event
- * @param serviceMicros the time from the call to the acknowledgement, one value per published event; for a partly
- *     failed call, from the intended time
+ * @param serviceMicros the time from the call to the acknowledgement, one value per published event
  * @param scheduleDelayMicros the time from the intended call to the actual call, one value per call; empty if calls
  *     have no schedule
  */
@@ -33,6 +32,21 @@ public record PhaseMeasurement(
     public static PhaseMeasurement empty() {
         return new PhaseMeasurement(
                 0, 0, List.of(), null, null, Histograms.create(), Histograms.create(), Histograms.create());
+    }
+
+    /**
+     * Returns the acknowledged events per second from the first intended send to the last acknowledgement; 0 if
+     * unknown.
+     */
+    public double publishRate() {
+        return publishRate(publishedEvents, firstIntendedAtMicros, lastAcknowledgedAtMicros);
+    }
+
+    /** See {@link #publishRate()}. */
+    public static double publishRate(long events, @Nullable Long firstAtMicros, @Nullable Long lastAtMicros) {
+        return firstAtMicros == null || lastAtMicros == null || lastAtMicros <= firstAtMicros
+                ? 0
+                : events * 1e6 / (lastAtMicros - firstAtMicros);
     }
 
     /** Returns the number of failed events. */

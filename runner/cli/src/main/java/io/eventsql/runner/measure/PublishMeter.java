@@ -1,13 +1,10 @@
 package io.eventsql.runner.measure;
 
-import io.eventsql.EventSqlException;
-import io.eventsql.PartialPublishException;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadListener;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
@@ -43,26 +40,9 @@ public final class PublishMeter implements LoadListener {
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
-        if (cause instanceof PartialPublishException partial) {
-            failedPartly(intendedNanos, failedNanos, partial);
-        } else {
-            errors.add(failure, events);
-            stripe().failed(intendedNanos, events);
-        }
+        errors.add(failure, events);
+        stripe().failed(intendedNanos, events);
         answeredEvents.add(events);
-    }
-
-    private void failedPartly(long intendedNanos, long failedNanos, PartialPublishException partial) {
-        for (PartialPublishException.Outcome outcome : partial.outcomes()) {
-            EventSqlException failure = outcome.failure();
-            if (failure == null) {
-                stripe().acknowledged(intendedNanos, intendedNanos, failedNanos, 1);
-            } else {
-                errors.add(failure, 1);
-                stripe().failed(intendedNanos, 1);
-            }
-        }
     }
 
     @Override

@@ -21,6 +21,15 @@ public final class Statistics {
         return sorted.size() % 2 == 1 ? sorted.get(middle) : (sorted.get(middle - 1) + sorted.get(middle)) / 2;
     }
 
+    /**
+     * Returns a rounded value.
+     *
+     * @param perUnit the number of steps in a unit, such as 10 for one decimal
+     */
+    public static double rounded(double value, double perUnit) {
+        return Math.round(value * perUnit) / perUnit;
+    }
+
     /** Returns the ratio of two values; 0 if the divisor is not positive. */
     public static double ratio(double value, double of) {
         return of > 0 ? value / of : 0;

@@ -23,7 +23,6 @@ import io.eventsql.runner.workload.KeyShare;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.OptionalInt;
 
 /**
  * Streams and their consumption, on which phases of load run one after the other. For use by one thread. {@link
@@ -188,12 +187,11 @@ public final class LoadSession implements AutoCloseable {
     }
 
     private LoadGenerator createGenerator(PhaseSpec phase, long eventsPerSecond) {
-        int bytes = context.spec.events().bytes();
         int keys = context.spec.events().keys();
         EventSource source = new EventSource(
                 publisher.run,
                 publisher.runner,
-                bytes == 0 ? OptionalInt.empty() : OptionalInt.of(bytes),
+                context.spec.events().bytes(),
                 keys == 0 ? List.of() : KeyShare.keysOf(publisher.runner, keys));
         LoadContext loadContext = new LoadContext(
                 source,

@@ -3,6 +3,7 @@ package io.eventsql.runner.phases;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadListener;
 import io.eventsql.runner.load.LoadPhase;
+import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.series.RunSeries;
@@ -13,15 +14,13 @@ import org.HdrHistogram.Histogram;
 
 /** A phase in progress and the outcome of its events. Thread-safe. */
 public final class PhaseLoad implements LoadListener {
-    private static final int SIGNIFICANT_DIGITS = 3;
-
     private final PhaseSpec spec;
     private final long eventsPerSecond;
     private final LoadPhase time;
     private final RunSeries series;
     private final PublishMeter meter = new PublishMeter();
     /** Guarded by itself. */
-    private final Histogram endToEndMicros = new Histogram(SIGNIFICANT_DIGITS);
+    private final Histogram endToEndMicros = Histograms.create();
 
     private final LongAdder missedEvents = new LongAdder();
     private final LongAdder deliveredEvents = new LongAdder();
@@ -66,7 +65,7 @@ public final class PhaseLoad implements LoadListener {
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        series.recordFailed(intendedNanos, failedNanos, events, failure);
+        series.recordFailed(failedNanos, events);
         meter.failed(intendedNanos, failedNanos, events, failure);
     }
 

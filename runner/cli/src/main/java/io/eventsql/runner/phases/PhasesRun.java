@@ -2,7 +2,6 @@ package io.eventsql.runner.phases;
 
 import io.eventsql.runner.database.HeldSnapshot;
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
@@ -58,7 +57,7 @@ public final class PhasesRun {
             all.add(load);
             if (phase.measured() && phase.callers() != null) {
                 session.awaitAnswers();
-                reference = publishRate(load.measurement());
+                reference = load.measurement().publishRate();
             }
             if (!phase.measured()) {
                 session.drain();
@@ -93,15 +92,5 @@ public final class PhasesRun {
                     + " limit is " + RATE_MAX);
         }
         return Math.min(asked, RATE_MAX);
-    }
-
-    /**
-     * Returns the acknowledged events per second from the first intended send to the last acknowledgement; 0 if
-     * unknown.
-     */
-    public static double publishRate(PhaseMeasurement measured) {
-        Long first = measured.firstIntendedAtMicros();
-        Long last = measured.lastAcknowledgedAtMicros();
-        return first == null || last == null || last <= first ? 0 : measured.publishedEvents() * 1e6 / (last - first);
     }
 }

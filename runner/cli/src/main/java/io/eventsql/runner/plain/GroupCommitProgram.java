@@ -2,10 +2,10 @@ package io.eventsql.runner.plain;
 
 import io.eventsql.benchmark.event.NumberedValues;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.driver.PlainLoop;
 import io.eventsql.runner.driver.PlainProgram;
 import java.sql.Connection;
-import java.sql.Statement;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
@@ -28,12 +28,14 @@ public final class GroupCommitProgram implements PlainProgram {
             String stream = "group_commit_" + database.run();
             Tables tables =
                     new Tables(database.createTables(stream, connections), stream + "_head", stream + "_offset");
-            try (Connection connection = database.connect();
-                    Statement statement = connection.createStatement()) {
+            try (Connection connection = database.connect()) {
                 for (String table : List.of(tables.heads, tables.offsets)) {
-                    statement.execute("CREATE TABLE " + table
-                            + " (partition int PRIMARY KEY, next_offset bigint NOT NULL) WITH (fillfactor = 50)");
-                    statement.execute(
+                    Jdbc.execute(
+                            connection,
+                            "CREATE TABLE " + table
+                                    + " (partition int PRIMARY KEY, next_offset bigint NOT NULL) WITH (fillfactor = 50)");
+                    Jdbc.execute(
+                            connection,
                             "INSERT INTO " + table + " SELECT generate_series(0, " + (connections - 1) + "), 0");
                 }
             }

@@ -7,11 +7,9 @@ import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Jdbc;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.util.ArrayList;
 import java.util.List;
 
 /**
@@ -55,17 +53,7 @@ final class PlainDatabase implements AutoCloseable {
         // Indexes: stream_name_unique and the primary key of segment. Takes no row lock.
         String sql = "SELECT g.table_name FROM eventsql.segment g JOIN eventsql.stream s USING (stream_id)"
                 + " WHERE s.name = ? AND g.first_offset = 0 ORDER BY g.partition";
-        List<String> tables = new ArrayList<>();
-        try (Connection connection = connect();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, stream);
-            try (ResultSet row = statement.executeQuery()) {
-                while (row.next()) {
-                    tables.add("eventsql." + row.getString(1));
-                }
-            }
-        }
-        return tables;
+        return Jdbc.rows(databases.dataSources().getFirst(), sql, row -> "eventsql." + row.getString(1), stream);
     }
 
     @Override

@@ -1,12 +1,15 @@
 package io.eventsql.runner.report;
 
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.warmup.CompilationTime;
 import io.eventsql.runner.warmup.WarmupOutcome;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,21 +43,11 @@ public record Conditions(
 
     /** Returns the conditions of a run with the given runners, at least one. */
     static Conditions of(List<RunnerResult> runners) {
-        List<Jvms> jvms = runners.stream()
-                .map(RunnerResult::jvms)
-                .filter(Objects::nonNull)
-                .map(Objects::requireNonNull)
-                .toList();
+        List<Jvms> jvms = present(runners.stream().map(RunnerResult::jvms));
         Double busy = busyShare(runners);
-        List<WarmupOutcome> warmups = new ArrayList<>();
-        for (Jvms ofRunner : jvms) {
-            WarmupOutcome warmup = ofRunner.warmup();
-            if (warmup != null) {
-                warmups.add(warmup);
-            }
-        }
+        List<WarmupOutcome> warmups = present(jvms.stream().map(Jvms::warmup));
         return new Conditions(
-                busy == null ? null : (Double) (Math.round(busy * 1_000) / 1_000.0),
+                busy == null ? null : (Double) Statistics.rounded(busy, 1_000),
                 busy != null && busy >= SATURATED_MIN_SHARE,
                 warmups.isEmpty()
                         ? null
@@ -71,29 +64,27 @@ public record Conditions(
                 jvms.isEmpty() ? List.of() : jvms.getFirst().appOptions());
     }
 
+    private static <T> List<T> present(Stream<@Nullable T> values) {
+        return values.<T>mapMulti((value, next) -> {
+                    if (value != null) {
+                        next.accept(value);
+                    }
+                })
+                .toList();
+    }
+
     private static @Nullable Double busyShare(List<RunnerResult> runners) {
-        Double busiest = null;
-        for (RunnerResult runner : runners) {
-            RunnerSeries series = runner.series();
-            Double busy = series == null ? null : measuredBusyShare(series);
-            if (busy != null && (busiest == null || busy > busiest)) {
-                busiest = busy;
-            }
-        }
-        return busiest;
+        List<RunnerSeries> series = present(runners.stream().map(RunnerResult::series));
+        List<Double> shares = present(series.stream().map(Conditions::measuredBusyShare));
+        return shares.isEmpty() ? null : Collections.max(shares);
     }
 
     private static @Nullable Double samplerShare(List<RunnerResult> runners) {
-        List<Double> shares = new ArrayList<>();
-        for (RunnerResult runner : runners) {
-            RunnerSeries series = runner.series();
-            Double share = series == null ? null : series.resources().samplerShare();
-            if (share != null) {
-                shares.add(share);
-            }
-        }
+        List<RunnerSeries> series = present(runners.stream().map(RunnerResult::series));
+        List<Double> shares =
+                present(series.stream().map(ofRunner -> ofRunner.resources().samplerShare()));
         double sum = shares.stream().mapToDouble(Double::doubleValue).sum();
-        return shares.isEmpty() ? null : (Double) (Math.round(sum * 100_000) / 100_000.0);
+        return shares.isEmpty() ? null : (Double) Statistics.rounded(sum, 100_000);
     }
 
     /** The seconds after the measured phase, in which the rest is consumed, do not count. */

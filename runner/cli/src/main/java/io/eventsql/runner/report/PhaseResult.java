@@ -52,14 +52,9 @@ public record PhaseResult(
                 Histograms.encode(phase.scheduleDelayMicros()));
     }
 
-    /**
-     * Returns the acknowledged events per second from the first intended send to the last acknowledgement; 0 if
-     * unknown.
-     */
+    /** See {@link PhaseMeasurement#publishRate()}. */
     public double publishRate() {
-        Long first = firstIntendedAtMicros;
-        Long last = lastAckAtMicros;
-        return first == null || last == null || last <= first ? 0 : eventsPublished * 1e6 / (last - first);
+        return PhaseMeasurement.publishRate(eventsPublished, firstIntendedAtMicros, lastAckAtMicros);
     }
 
     /** Returns the decoded {@link #publishLatencyMicrosHistogram()}. */

@@ -1,5 +1,6 @@
 package io.eventsql.runner.report;
 
+import static io.eventsql.runner.measure.Statistics.rounded;
 import static java.util.stream.Collectors.joining;
 
 import io.eventsql.runner.consumption.MergedRunReport;
@@ -33,6 +34,14 @@ public final class Summarizer {
 
         long warmupLost() {
             return Math.max(0, sent.warmupEvents() - warmupSeen.distinct());
+        }
+
+        Histogram publishMicros() {
+            return sent.measured().publishLatencyMicros();
+        }
+
+        Histogram delayMicros() {
+            return sent.measured().scheduleDelayMicros();
         }
 
         Histogram endToEndMicros() {
@@ -106,9 +115,9 @@ public final class Summarizer {
                 series.seconds(),
                 series.resources(),
                 new Summary.RawHistograms(
-                        Histograms.encode(publishMicros(pairs)),
-                        Histograms.encode(endToEndMicros(pairs)),
-                        Histograms.encode(delayMicros(pairs))));
+                        Histograms.encode(merged(pairs, MatchedRunner::publishMicros)),
+                        Histograms.encode(merged(pairs, MatchedRunner::endToEndMicros)),
+                        Histograms.encode(merged(pairs, MatchedRunner::delayMicros))));
     }
 
     private RunnerResult first() {
@@ -177,10 +186,10 @@ public final class Summarizer {
 
     private static Summary.Latencies latencies(List<MatchedRunner> pairs) {
         return new Summary.Latencies(
-                Percentiles.ofMicros(publishMicros(pairs)),
-                Percentiles.ofMicros(serviceMicros(pairs)),
-                Percentiles.ofMicros(endToEndMicros(pairs)),
-                Percentiles.ofMicros(delayMicros(pairs)));
+                Percentiles.ofMicros(merged(pairs, MatchedRunner::publishMicros)),
+                Percentiles.ofMicros(merged(pairs, pair -> pair.sent.measured().serviceLatencyMicros())),
+                Percentiles.ofMicros(merged(pairs, MatchedRunner::endToEndMicros)),
+                Percentiles.ofMicros(merged(pairs, MatchedRunner::delayMicros)));
     }
 
     private Summary.Machine machine(Summary.Provenance provenance) {
@@ -256,34 +265,11 @@ public final class Summarizer {
         }
     }
 
-    private static Histogram publishMicros(List<MatchedRunner> pairs) {
-        return Histograms.merge(pairs.stream()
-                .map(pair -> pair.sent.measured().publishLatencyMicros())
-                .toList());
-    }
-
-    private static Histogram serviceMicros(List<MatchedRunner> pairs) {
-        return Histograms.merge(pairs.stream()
-                .map(pair -> pair.sent.measured().serviceLatencyMicros())
-                .toList());
-    }
-
-    private static Histogram endToEndMicros(List<MatchedRunner> pairs) {
-        return Histograms.merge(
-                pairs.stream().map(MatchedRunner::endToEndMicros).toList());
-    }
-
-    private static Histogram delayMicros(List<MatchedRunner> pairs) {
-        return Histograms.merge(pairs.stream()
-                .map(pair -> pair.sent.measured().scheduleDelayMicros())
-                .toList());
+    private static Histogram merged(List<MatchedRunner> pairs, Function<MatchedRunner, Histogram> micros) {
+        return Histograms.merge(pairs.stream().map(micros).toList());
     }
 
     private long sum(ToLongFunction<MatchedRunner> field) {
         return pairs.stream().mapToLong(field).sum();
-    }
-
-    private static double rounded(double value, double perUnit) {
-        return Math.round(value * perUnit) / perUnit;
     }
 }

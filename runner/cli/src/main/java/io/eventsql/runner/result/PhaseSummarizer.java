@@ -1,10 +1,11 @@
 package io.eventsql.runner.result;
 
+import static io.eventsql.runner.measure.Statistics.rounded;
+
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.phases.PhaseLoad;
-import io.eventsql.runner.phases.PhasesRun;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
 import io.eventsql.runner.spec.RunSpec;
 import java.util.ArrayList;
@@ -42,7 +43,7 @@ public final class PhaseSummarizer {
             endToEndMicros.add(endToEnd);
         }
         double seconds = (phase.endedNanos() - phase.startNanos()) / NANOS_PER_SECOND;
-        double publishRate = PhasesRun.publishRate(measurement);
+        double publishRate = measurement.publishRate();
         int bytes = spec.events().bytes() == 0
                 ? ACCOUNT_CREATED_BYTES
                 : spec.events().bytes();
@@ -76,9 +77,5 @@ public final class PhaseSummarizer {
     /** Returns the values of all measured phases summarized so far. */
     public RunResult.RawHistograms histograms() {
         return new RunResult.RawHistograms(Histograms.encode(publishMicros), Histograms.encode(endToEndMicros));
-    }
-
-    private static double rounded(double value, double perUnit) {
-        return Math.round(value * perUnit) / perUnit;
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.runner.sample;
 
 import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.runner.driver.Jdbc;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
@@ -124,11 +125,12 @@ final class DatabaseProbe implements Probe {
     }
 
     private static Tables readTables(Connection open, long nowNanos) throws SQLException {
-        try (PreparedStatement statement = open.prepareStatement(TABLES);
-                ResultSet row = statement.executeQuery()) {
-            row.next();
-            return new Tables(nowNanos, row.getDouble(1) / BYTES_PER_MB, row.getDouble(2), row.getDouble(3));
-        }
+        return Jdbc.rows(
+                        open,
+                        TABLES,
+                        row -> new Tables(
+                                nowNanos, row.getDouble(1) / BYTES_PER_MB, row.getDouble(2), row.getDouble(3)))
+                .getFirst();
     }
 
     @Override

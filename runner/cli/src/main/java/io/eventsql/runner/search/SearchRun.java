@@ -68,7 +68,7 @@ public final class SearchRun {
         boolean held = !stop.isRaised()
                 && latencyMs <= search.limitMs()
                 && measured.failedEvents() == 0
-                && PhasesRun.publishRate(measured) >= HELD_SHARE * rate;
+                && measured.publishRate() >= HELD_SHARE * rate;
         trials.add(new SearchResult.Trial(rate, latencyMs, held));
         out.accept(String.format(
                 Locale.ROOT, "%d per second: %.3f ms, %s", rate, latencyMs, held ? "held" : "did not hold"));

@@ -1,9 +1,7 @@
 package io.eventsql.runner.series;
 
-import io.eventsql.PartialPublishException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
@@ -79,26 +77,11 @@ public final class RunSeries {
         }
     }
 
-    /** Records a failed call. If only some of its events failed, the others count as acknowledged. */
-    public void recordFailed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        int stored = stored(failure);
-        if (stored > 0) {
-            recordAcknowledged(failedNanos, (failedNanos - intendedNanos) / 1_000, stored);
-        }
-        Second second = secondAt(failedNanos);
+    public void recordFailed(long atNanos, int events) {
+        Second second = secondAt(atNanos);
         if (second != null) {
-            second.failed.add(events - stored);
+            second.failed.add(events);
         }
-    }
-
-    private static int stored(Throwable failure) {
-        Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
-        if (cause instanceof PartialPublishException partial) {
-            return (int) partial.outcomes().stream()
-                    .filter(PartialPublishException.Outcome::isStored)
-                    .count();
-        }
-        return 0;
     }
 
     public void recordAcknowledged(long atNanos, long latencyMicros, int events) {

@@ -1,8 +1,6 @@
 package io.eventsql.runner.series;
 
-import java.nio.ByteBuffer;
-import java.util.Arrays;
-import java.util.zip.DataFormatException;
+import io.eventsql.runner.measure.Histograms;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
@@ -11,10 +9,8 @@ import org.jspecify.annotations.Nullable;
  * bytes, so that hours fit into memory. Thread-safe.
  */
 final class SecondLatency {
-    private static final int SIGNIFICANT_DIGITS = 3;
-
     private @Nullable Histogram open;
-    private byte[] compressed = new byte[0];
+    private String encoded = "";
     private long count;
     private double p50;
     private double p99;
@@ -45,7 +41,7 @@ final class SecondLatency {
     private Histogram openHistogram() {
         Histogram histogram = open;
         if (histogram == null) {
-            histogram = new Histogram(SIGNIFICANT_DIGITS);
+            histogram = Histograms.create();
             open = histogram;
         }
         return histogram;
@@ -61,9 +57,7 @@ final class SecondLatency {
         p50 = histogram.getValueAtPercentile(50) / 1_000.0;
         p99 = histogram.getValueAtPercentile(99) / 1_000.0;
         max = histogram.getMaxValue() / 1_000.0;
-        ByteBuffer buffer = ByteBuffer.allocate(histogram.getNeededByteBufferCapacity());
-        int length = histogram.encodeIntoCompressedByteBuffer(buffer);
-        compressed = Arrays.copyOf(buffer.array(), length);
+        encoded = Histograms.encode(histogram);
         open = null;
     }
 
@@ -81,13 +75,6 @@ final class SecondLatency {
 
     /** Returns all values of the closed second; {@code null} if there are none. */
     synchronized @Nullable Histogram histogram() {
-        if (count == 0) {
-            return null;
-        }
-        try {
-            return Histogram.decodeFromCompressedByteBuffer(ByteBuffer.wrap(compressed), 0);
-        } catch (DataFormatException e) {
-            throw new IllegalStateException("cannot decode a histogram encoded by this process", e);
-        }
+        return count == 0 ? null : Histograms.decode(encoded);
     }
 }

@@ -22,22 +22,4 @@ public record SweepTrial(
         int eventCount,
         int trial,
         double durationMs,
-        String measuredOn) {
-    static final String CSV_HEADER = "cluster_type,node_count,event_type,buffer_type,buffer_size_bytes,event_count,"
-            + "trial,duration_ms,measured_on";
-
-    /** Returns the row of a CSV file. No value contains a comma. */
-    String csv() {
-        return String.join(
-                ",",
-                clusterType,
-                Integer.toString(nodeCount),
-                eventType,
-                bufferType,
-                Integer.toString(bufferSizeBytes),
-                Integer.toString(eventCount),
-                Integer.toString(trial),
-                Double.toString(durationMs),
-                measuredOn);
-    }
-}
+        String measuredOn) {}

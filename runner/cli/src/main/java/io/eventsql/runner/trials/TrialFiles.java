@@ -1,37 +1,35 @@
 package io.eventsql.runner.trials;
 
+import static java.util.stream.Collectors.joining;
+
 import io.eventsql.runner.report.JsonFiles;
 import java.nio.file.Path;
-import java.util.List;
-import java.util.stream.Collectors;
-import tools.jackson.databind.MapperFeature;
-import tools.jackson.databind.PropertyNamingStrategies;
-import tools.jackson.databind.json.JsonMapper;
+import java.util.function.Function;
+import tools.jackson.databind.JsonNode;
 
-/** Writes the trials of a run atomically. */
+/** Writes the trials of a result atomically, with the names and values that they have there. */
 public final class TrialFiles {
-    private static final JsonMapper LINES = JsonMapper.builder()
-            .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
-            .disable(MapperFeature.SORT_PROPERTIES_ALPHABETICALLY)
-            .build();
-
     private TrialFiles() {}
 
     /** Writes {@code trials.jsonl}, one JSON object per line. */
-    public static void writeLines(Path file, List<BlastTrial> trials) {
-        JsonFiles.write(
-                file,
-                trials.stream()
-                        .map(trial -> LINES.writeValueAsString(trial) + "\n")
-                        .collect(Collectors.joining()));
+    public static void writeLines(Path file, JsonNode trials) {
+        JsonFiles.write(file, lines(trials, JsonNode::toString));
     }
 
-    /** Writes {@code trials.csv}, a header and one row per trial. */
-    public static void writeCsv(Path file, List<SweepTrial> trials) {
+    /** Writes {@code trials.csv}, a header and one row per trial. No value contains a comma. */
+    public static void writeCsv(Path file, JsonNode trials) {
+        String header = trials.isEmpty() ? "" : String.join(",", trials.get(0).propertyNames()) + "\n";
         JsonFiles.write(
                 file,
-                trials.stream()
-                        .map(trial -> trial.csv() + "\n")
-                        .collect(Collectors.joining("", SweepTrial.CSV_HEADER + "\n", "")));
+                header
+                        + lines(
+                                trials,
+                                trial -> trial.valueStream()
+                                        .map(JsonNode::asString)
+                                        .collect(joining(","))));
+    }
+
+    private static String lines(JsonNode trials, Function<JsonNode, String> line) {
+        return trials.valueStream().map(trial -> line.apply(trial) + "\n").collect(joining());
     }
 }

@@ -12,7 +12,6 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.OptionalInt;
 import java.util.function.Consumer;
 
 /** Runs trials, each on an empty stream, after an unmeasured warm-up trial. For use by one thread. */
@@ -36,10 +35,17 @@ public final class Trials {
      * @param partitions the partitions of each stream
      * @param clock the time source
      * @param stop aborts the trials
+     * @param problems receives a line for each trial with failures
      * @param progress receives a line after each trial
      */
     public record TrialContext(
-            Driver driver, String run, int partitions, LoadClock clock, StopSignal stop, Consumer<String> progress) {}
+            Driver driver,
+            String run,
+            int partitions,
+            LoadClock clock,
+            StopSignal stop,
+            Consumer<String> problems,
+            Consumer<String> progress) {}
 
     public Trials(TrialContext context) {
         this.context = context;
@@ -48,18 +54,17 @@ public final class Trials {
 
     /**
      * Sends all messages of a trial without waiting, one per call, and waits for the last answer. Trials with failed
-     * messages are valid and record their number.
+     * messages are valid and record their number. After a stop signal, the trials so far are returned.
      *
      * @param eventBytes the exact size of a message
      * @throws Exception if the driver cannot create or clear a stream
      */
-    public CompletedTrials<BlastTrial> blast(BlastSpec settings, int eventBytes) throws Exception {
+    public List<BlastTrial> blast(BlastSpec settings, int eventBytes) throws Exception {
         TrialStream stream = new TrialStream(context.driver, "blast_" + context.run, context.partitions);
         int messages = (int) Math.min(settings.messages(), settings.capBytes() / eventBytes);
         List<Event> prepared =
                 TrialEvents.prepare(source(eventBytes), Math.clamp(PREPARED_BYTES_MAX / eventBytes, 1, messages));
         List<BlastTrial> trials = new ArrayList<>();
-        List<String> problems = new ArrayList<>();
         for (int trial = 0; trial <= settings.repeats() && !context.stop.isRaised(); trial++) {
             TrialOutcome outcome = load.run(stream.reset(), TrialEvents.singleCalls(prepared, messages), false);
             if (trial == 0 || !outcome.complete()) {
@@ -67,7 +72,7 @@ public final class Trials {
             }
             BlastTrial measured = BlastTrial.of(trial, outcome, eventBytes);
             trials.add(measured);
-            addFailures(problems, "trial " + trial, outcome);
+            addFailures("trial " + trial, outcome);
             context.progress.accept("Blast %d of %d: %,.0f events/s, %,.1f MB/s"
                     .formatted(
                             trial,
@@ -75,29 +80,27 @@ public final class Trials {
                             measured.throughputEventsPerSecond(),
                             measured.bandwidthMbPerSecond()));
         }
-        return new CompletedTrials<>(trials, problems, context.stop.isRaised());
+        return trials;
     }
 
     /**
      * Sends the events of each trial in calls of the buffer size. Trials with a failed event are invalid and reported
-     * as problems.
+     * as problems. After a stop signal, the trials so far are returned.
      *
      * @param eventBytes the exact size of a value; 0 for the {@code account_created} event
      * @param environment the measured databases, for the results only
      * @throws Exception if the driver cannot create or clear a stream
      */
-    public CompletedTrials<SweepTrial> sweep(SweepSpec settings, int eventBytes, EnvironmentSpec environment)
-            throws Exception {
+    public List<SweepTrial> sweep(SweepSpec settings, int eventBytes, EnvironmentSpec environment) throws Exception {
         TrialStream stream = new TrialStream(context.driver, "sweep_" + context.run, context.partitions);
         List<SweepTrial> trials = new ArrayList<>();
-        List<String> problems = new ArrayList<>();
         int most = settings.eventCounts().stream().max(Integer::compare).orElseThrow();
         sweepOnce(settings, eventBytes, stream, Math.min(most, WARMUP_EVENTS_MAX));
         for (int events : settings.eventCounts()) {
             for (int trial = 1; trial <= settings.trials() && !context.stop.isRaised(); trial++) {
                 Instant begun = Instant.EPOCH.plus(context.clock.epochMicros(), ChronoUnit.MICROS);
                 TrialOutcome outcome = sweepOnce(settings, eventBytes, stream, events);
-                addFailures(problems, events + " events, trial " + trial, outcome);
+                addFailures(events + " events, trial " + trial, outcome);
                 if (outcome.isValid()) {
                     SweepTrial measured = new SweepTrial(
                             environment.standbys(),
@@ -115,7 +118,7 @@ public final class Trials {
                 }
             }
         }
-        return new CompletedTrials<>(trials, problems, context.stop.isRaised());
+        return trials;
     }
 
     private TrialOutcome sweepOnce(SweepSpec settings, int eventBytes, TrialStream stream, int events)
@@ -126,15 +129,14 @@ public final class Trials {
                 settings.waiting());
     }
 
-    private static void addFailures(List<String> problems, String what, TrialOutcome outcome) {
+    private void addFailures(String what, TrialOutcome outcome) {
         Throwable first = outcome.totals().firstFailure();
         if (first != null) {
-            problems.add(what + ": " + outcome.totals().failed() + " events failed, first: " + first);
+            context.problems.accept(what + ": " + outcome.totals().failed() + " events failed, first: " + first);
         }
     }
 
     private EventSource source(int eventBytes) {
-        return new EventSource(
-                context.run, 0, eventBytes == 0 ? OptionalInt.empty() : OptionalInt.of(eventBytes), List.of());
+        return new EventSource(context.run, 0, eventBytes, List.of());
     }
 }

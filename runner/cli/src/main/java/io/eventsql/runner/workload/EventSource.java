@@ -5,23 +5,22 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
 /** Creates the events of one runner. Thread-safe if each caller uses its own {@link KeyShare}. */
 public final class EventSource {
     private final String run;
     private final int runner;
-    private final OptionalInt eventBytes;
+    private final int eventBytes;
     private final List<String> keys;
 
     /**
      * @param run the run's id, see {@link BenchmarkEvent}
      * @param runner the number of this runner
-     * @param eventBytes the exact size of a value; empty for the {@code account_created} event of about 230 bytes
+     * @param eventBytes the exact size of a value; 0 for the {@code account_created} event of about 230 bytes
      * @param keys the keys of this runner; empty for events without keys
      */
-    public EventSource(String run, int runner, OptionalInt eventBytes, List<String> keys) {
+    public EventSource(String run, int runner, int eventBytes, List<String> keys) {
         this.run = run;
         this.runner = runner;
         this.eventBytes = eventBytes;
@@ -63,7 +62,7 @@ public final class EventSource {
 
     private Event createEvent(@Nullable String key, boolean warmup, long number, long intendedAtMicros) {
         BenchmarkEvent event = new BenchmarkEvent(run, runner, warmup, number, intendedAtMicros);
-        byte[] value = eventBytes.isPresent() ? event.encode(eventBytes.getAsInt()) : event.encode();
+        byte[] value = eventBytes == 0 ? event.encode() : event.encode(eventBytes);
         return new Event(key, value, Map.of());
     }
 }

@@ -15,7 +15,6 @@ import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -224,7 +223,7 @@ class CallersTest {
     }
 
     private static EventSource source(List<String> keys) {
-        return new EventSource("ab12cd34", 1, OptionalInt.empty(), keys);
+        return new EventSource("ab12cd34", 1, 0, keys);
     }
 
     private LoadContext context(PublishTarget target, int batch, List<String> keys) {

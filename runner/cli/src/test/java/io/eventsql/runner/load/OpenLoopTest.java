@@ -12,7 +12,6 @@ import io.eventsql.runner.testing.SyntheticService;
 import io.eventsql.runner.workload.EventSource;
 import io.eventsql.runner.workload.KeyShare;
 import java.util.List;
-import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.LongUnaryOperator;
@@ -195,8 +194,8 @@ class OpenLoopTest {
     @Test
     void run_keys_areUsedInRotation() {
         SyntheticService service = service(call -> MILLIS);
-        LoadContext context = new LoadContext(
-                new EventSource("ab12cd34", 2, OptionalInt.empty(), KeyShare.keysOf(2, 3)), service, 1, clock, stop);
+        LoadContext context =
+                new LoadContext(new EventSource("ab12cd34", 2, 0, KeyShare.keysOf(2, 3)), service, 1, clock, stop);
 
         new OpenLoop(context, 1_000).run(phase(7), meter);
 
@@ -228,8 +227,7 @@ class OpenLoopTest {
     }
 
     private LoadContext context(PublishTarget target, int batch) {
-        return new LoadContext(
-                new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of()), target, batch, clock, stop);
+        return new LoadContext(new EventSource("ab12cd34", 0, 0, List.of()), target, batch, clock, stop);
     }
 
     private LoadPhase phase(long events) {

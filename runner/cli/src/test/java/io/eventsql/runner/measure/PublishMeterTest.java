@@ -2,15 +2,9 @@ package io.eventsql.runner.measure;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.EventNotStoredException;
-import io.eventsql.EventOutcomeUnknownException;
-import io.eventsql.EventPosition;
-import io.eventsql.PartialPublishException;
-import io.eventsql.PartialPublishException.Outcome;
 import io.eventsql.runner.load.ClockAnchor;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletionException;
 import org.junit.jupiter.api.Test;
 
 class PublishMeterTest {
@@ -53,30 +47,6 @@ class PublishMeterTest {
         assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(2);
         assertThat(measured.latencyMicros().getMinValue()).isZero();
         assertThat(measured.latencyMicros().getMaxValue()).isGreaterThanOrEqualTo(86_400_000_000L);
-    }
-
-    @Test
-    void failed_partly_countsEachEventByItsOutcome() {
-        EventPosition stored = new EventPosition("s", 0, 0, 1);
-        PartialPublishException partial = new PartialPublishException(
-                "some",
-                List.of(
-                        new Outcome(stored, null),
-                        new Outcome(null, new EventNotStoredException("not stored", null)),
-                        new Outcome(stored, null),
-                        new Outcome(null, new EventOutcomeUnknownException("unknown", null))),
-                null);
-
-        meter.failed(0, 5_000_000, 4, new CompletionException(partial));
-
-        PhaseMeasurement measured = meter.measurement(4, ANCHOR);
-        assertThat(measured.publishedEvents()).isEqualTo(2);
-        assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(2);
-        assertThat(measured.errors())
-                .containsExactly(
-                        new ErrorCount(EventNotStoredException.class.getName(), 1, "not stored"),
-                        new ErrorCount(EventOutcomeUnknownException.class.getName(), 1, "unknown"));
-        assertThat(meter.answeredEvents()).isEqualTo(4);
     }
 
     @Test

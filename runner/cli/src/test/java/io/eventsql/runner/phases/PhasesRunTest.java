@@ -98,7 +98,7 @@ class PhasesRunTest {
                 new PhaseSpec("overload", true, PhaseRate.of("5x"), 2L, null, false, 1, 10),
                 rate("recovery", true, "0.5x", 10));
 
-        assertThat(PhasesRun.publishRate(phases.getFirst().measurement())).isBetween(99.9, 100.1);
+        assertThat(phases.getFirst().measurement().publishRate()).isBetween(99.9, 100.1);
         PhaseLoad overload = phases.get(1);
         assertThat(overload.eventsPerSecond()).isEqualTo(500);
         assertThat(overload.sentEvents() + overload.missedEvents()).isEqualTo(5_000);

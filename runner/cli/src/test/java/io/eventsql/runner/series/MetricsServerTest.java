@@ -25,7 +25,7 @@ class MetricsServerTest {
         series.recordSent(1, 2, 5);
         series.recordMissed(3, 4);
         series.recordAcknowledged(5, 1, 3);
-        series.recordFailed(4, 6, 2, new IllegalStateException());
+        series.recordFailed(6, 2);
 
         assertThat(scrape(series))
                 .contains(

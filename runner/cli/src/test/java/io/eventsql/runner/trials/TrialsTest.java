@@ -8,6 +8,7 @@ import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.spec.BlastSpec;
 import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.SweepSpec;
@@ -32,6 +33,7 @@ class TrialsTest {
     private final ManualClock clock = new ManualClock();
     private final StopSignal stop = new StopSignal();
     private final List<String> done = new ArrayList<>();
+    private final List<String> problems = new ArrayList<>();
     private boolean clears = true;
     private SyntheticService service;
 
@@ -74,10 +76,10 @@ class TrialsTest {
         // Message i of a trial of four takes 10, 20, 30, 40 ms; all are sent at once.
         service = new SyntheticService(clock, call -> (call % 4 + 1) * 10 * MS);
 
-        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSpec(4, 2, 1 << 30), 1_000);
+        List<BlastTrial> blast = trials().blast(new BlastSpec(4, 2, 1 << 30), 1_000);
 
-        assertThat(blast.trials()).extracting(BlastTrial::trial).containsExactly(1, 2);
-        BlastTrial trial = blast.trials().getFirst();
+        assertThat(blast).extracting(BlastTrial::trial).containsExactly(1, 2);
+        BlastTrial trial = blast.getFirst();
         assertThat(trial.durationSeconds()).isEqualTo(0.040);
         assertThat(trial.events()).isEqualTo(4);
         assertThat(trial.dataBytes()).isEqualTo(4_000);
@@ -86,8 +88,7 @@ class TrialsTest {
         assertThat(trial.bandwidthMbPerSecond()).isCloseTo(0.1, within(1e-9));
         assertThat(trial.latencyMeanMs()).isCloseTo(25, within(1e-9));
         assertThat(trial.latencyStddevMs()).isCloseTo(Math.sqrt(125), within(1e-9));
-        assertThat(blast.problems()).isEmpty();
-        assertThat(blast.interrupted()).isFalse();
+        assertThat(problems).isEmpty();
         assertThat(service.calls).hasSize(12).allMatch(call -> call.events().size() == 1);
         assertThat(service.calls).allMatch(call -> call.events().getFirst().value().length == 1_000);
     }
@@ -96,9 +97,9 @@ class TrialsTest {
     void blast_moreBytesThanTheCap_hasFewerMessages() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSpec(10_000, 1, 5_500), 1_000);
+        List<BlastTrial> blast = trials().blast(new BlastSpec(10_000, 1, 5_500), 1_000);
 
-        assertThat(blast.trials().getFirst().events()).isEqualTo(5);
+        assertThat(blast.getFirst().events()).isEqualTo(5);
     }
 
     @Test
@@ -125,26 +126,22 @@ class TrialsTest {
     void blast_unansweredCalls_areFailures() throws Exception {
         service = new SyntheticService(clock, call -> call == 3 ? Long.MAX_VALUE / 2 : MS);
 
-        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSpec(2, 1, 1 << 30), 100);
+        List<BlastTrial> blast = trials().blast(new BlastSpec(2, 1, 1 << 30), 100);
 
-        assertThat(blast.trials().getFirst().failures()).isEqualTo(1);
-        assertThat(blast.trials().getFirst().events()).isEqualTo(1);
-        assertThat(blast.problems())
-                .singleElement()
-                .asString()
-                .contains("trial 1")
-                .contains("no answer within 60 s");
+        assertThat(blast.getFirst().failures()).isEqualTo(1);
+        assertThat(blast.getFirst().events()).isEqualTo(1);
+        assertThat(problems).singleElement().asString().contains("trial 1").contains("no answer within 60 s");
     }
 
     @Test
     void sweep_waiting_callsSequentially() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        CompletedTrials<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(10), 2, 350, true), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(10), 2, 350, true), 100, ONE_DATABASE);
 
         // Three events of 100 bytes a call: 3 + 3 + 3 + 1.
-        assertThat(sweep.trials()).hasSize(2);
-        assertThat(sweep.trials().getFirst())
+        assertThat(sweep).hasSize(2);
+        assertThat(sweep.getFirst())
                 .isEqualTo(new SweepTrial(
                         "none", 1, "bytes-100", "waiting", 350, 10, 1, 28.0, "2027-01-15T08:00:00.028Z"));
         assertThat(service.calls.subList(4, 8))
@@ -160,12 +157,11 @@ class TrialsTest {
     void sweep_notWaiting_waitsOnceAtTheEnd() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        CompletedTrials<SweepTrial> sweep =
-                trials().sweep(new SweepSpec(List.of(1, 10), 1, 350, false), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(1, 10), 1, 350, false), 100, ONE_DATABASE);
 
-        assertThat(sweep.trials()).extracting(SweepTrial::eventCount).containsExactly(1, 10);
-        assertThat(sweep.trials()).extracting(SweepTrial::durationMs).containsExactly(7.0, 7.0);
-        assertThat(sweep.trials()).extracting(SweepTrial::bufferType).containsOnly("non-waiting");
+        assertThat(sweep).extracting(SweepTrial::eventCount).containsExactly(1, 10);
+        assertThat(sweep).extracting(SweepTrial::durationMs).containsExactly(7.0, 7.0);
+        assertThat(sweep).extracting(SweepTrial::bufferType).containsOnly("non-waiting");
     }
 
     @Test
@@ -182,10 +178,10 @@ class TrialsTest {
         LongUnaryOperator second = call -> call == 2 ? Long.MAX_VALUE / 2 : MS;
         service = new SyntheticService(clock, second);
 
-        CompletedTrials<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(1), 2, 100, false), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(1), 2, 100, false), 100, ONE_DATABASE);
 
-        assertThat(sweep.trials()).extracting(SweepTrial::trial).containsExactly(1);
-        assertThat(sweep.problems()).singleElement().asString().contains("1 events, trial 2");
+        assertThat(sweep).extracting(SweepTrial::trial).containsExactly(1);
+        assertThat(problems).singleElement().asString().contains("1 events, trial 2");
     }
 
     @Test
@@ -197,21 +193,21 @@ class TrialsTest {
             }
         });
 
-        CompletedTrials<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(5), 10, 100, true), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(5), 10, 100, true), 100, ONE_DATABASE);
 
         // Calls 0 to 4 are the warm-up, 5 to 9 and 10 to 14 are complete trials.
-        assertThat(sweep.trials()).extracting(SweepTrial::trial).containsExactly(1, 2);
-        assertThat(sweep.interrupted()).isTrue();
+        assertThat(sweep).extracting(SweepTrial::trial).containsExactly(1, 2);
     }
 
     @Test
     void files_haveOneRowPerTrial(@TempDir Path folder) throws Exception {
         TrialFiles.writeCsv(
                 folder.resolve("trials.csv"),
-                List.of(new SweepTrial(
-                        "quorum", 3, "account_created", "waiting", 1_024, 100, 7, 12.5, "2026-11-21T10:00:00Z")));
+                JsonFiles.toTree(List.of(new SweepTrial(
+                        "quorum", 3, "account_created", "waiting", 1_024, 100, 7, 12.5, "2026-11-21T10:00:00Z"))));
         TrialFiles.writeLines(
-                folder.resolve("trials.jsonl"), List.of(new BlastTrial(1, 0.5, 10, 1_000, 0, 20, 0.002, 1.5, 0.25)));
+                folder.resolve("trials.jsonl"),
+                JsonFiles.toTree(List.of(new BlastTrial(1, 0.5, 10, 1_000, 0, 20, 0.002, 1.5, 0.25))));
 
         assertThat(folder.resolve("trials.csv")).hasContent("""
                         cluster_type,node_count,event_type,buffer_type,buffer_size_bytes,event_count,trial,duration_ms,measured_on
@@ -224,6 +220,6 @@ class TrialsTest {
     }
 
     private Trials trials() {
-        return new Trials(new Trials.TrialContext(driver, "ab12cd34", 3, clock, stop, line -> {}));
+        return new Trials(new Trials.TrialContext(driver, "ab12cd34", 3, clock, stop, problems::add, line -> {}));
     }
 }

@@ -5,14 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.eventsql.Event;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import java.util.List;
-import java.util.OptionalInt;
 import org.junit.jupiter.api.Test;
 
 class EventSourceTest {
 
     @Test
     void events_default_areAccountCreatedEventsWithTheirNumbers() {
-        EventSource source = new EventSource("0123abcd", 5, OptionalInt.empty(), List.of());
+        EventSource source = new EventSource("0123abcd", 5, 0, List.of());
 
         List<Event> events = source.createEvents(KeyShare.withoutKeys(), true, 40, 3, 1_700_000_000_000_000L);
 
@@ -30,7 +29,7 @@ class EventSourceTest {
 
     @Test
     void events_fixedSize_haveThatSize() {
-        EventSource source = new EventSource("0123abcd", 5, OptionalInt.of(1_234), List.of());
+        EventSource source = new EventSource("0123abcd", 5, 1_234, List.of());
 
         assertThat(source.createEvents(KeyShare.withoutKeys(), false, 0, 1, 1)
                         .getFirst()
@@ -40,7 +39,7 @@ class EventSourceTest {
 
     @Test
     void shares_withoutKeys_areOneForEachCaller() {
-        assertThat(new EventSource("0123abcd", 5, OptionalInt.empty(), List.of()).splitKeys(4))
+        assertThat(new EventSource("0123abcd", 5, 0, List.of()).splitKeys(4))
                 .hasSize(4)
                 .allSatisfy(share -> assertThat(share.nextKey()).isNull());
     }

@@ -1,10 +1,10 @@
 package io.eventsql.runner.driver;
 
-/** A connection to a system that stores events. Thread-safe. Closing it also closes its consumers. */
+/** A connection to a system that stores events. Thread-safe. Its consumers are closed before it. */
 public interface Driver extends AutoCloseable {
 
     /** Returns the server's name and version, such as {@code PostgreSQL 18.6}. */
-    String version();
+    String version() throws Exception;
 
     /**
      * Creates an empty stream that is immediately ready for publishing and consuming.

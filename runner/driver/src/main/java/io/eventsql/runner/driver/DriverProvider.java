@@ -1,5 +1,6 @@
 package io.eventsql.runner.driver;
 
+import java.util.Map;
 import java.util.Optional;
 
 /** Opens drivers of one kind. Found by {@link java.util.ServiceLoader}. */
@@ -8,8 +9,12 @@ public interface DriverProvider {
     /** Returns the name used in workload files: lower-case letters, digits and hyphens, such as {@code kafka}. */
     String name();
 
-    /** Returns the guarantees of the system as configured. */
-    Guarantees guarantees();
+    /**
+     * Returns the guarantees of the system as configured.
+     *
+     * @param environment the variables that describe its servers
+     */
+    Guarantees guarantees(Map<String, String> environment);
 
     /**
      * Connects to the system.

@@ -71,13 +71,13 @@ public abstract class DriverContract {
     }
 
     @Test
-    void version_namesServerAndNumber() {
+    void version_namesServerAndNumber() throws Exception {
         assertThat(driver.version()).matches("[A-Z][A-Za-z]+ \\d+\\..*");
     }
 
     @Test
     void guarantees_areNotBlank() {
-        Guarantees guarantees = provider().guarantees();
+        Guarantees guarantees = provider().guarantees(settings().environment());
 
         assertThat(List.of(guarantees.durability(), guarantees.order(), guarantees.delivery()))
                 .noneMatch(String::isBlank);

@@ -6,7 +6,6 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PublishTarget;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -27,7 +26,6 @@ final class KafkaDriver implements Driver {
     private final Admin admin;
     private final KafkaProducer<String, byte[]> producer;
     private final List<KafkaProducer<String, byte[]>> asyncProducers;
-    private final List<KafkaSubscription> subscriptions = new CopyOnWriteArrayList<>();
 
     private KafkaDriver(KafkaSettings settings, String version, Admin admin) {
         this.settings = settings;
@@ -72,13 +70,7 @@ final class KafkaDriver implements Driver {
 
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
-        KafkaSubscription subscription =
-                new KafkaSubscription(settings.newConsumer(stream + "." + consumer), stream, listener);
-        subscriptions.add(subscription);
-        return () -> {
-            subscriptions.remove(subscription);
-            subscription.close();
-        };
+        return new KafkaSubscription(settings.newConsumer(stream + "." + consumer), stream, listener);
     }
 
     @Override
@@ -96,7 +88,6 @@ final class KafkaDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.forEach(KafkaSubscription::close);
         producer.close();
         asyncProducers.forEach(KafkaProducer::close);
         admin.close();

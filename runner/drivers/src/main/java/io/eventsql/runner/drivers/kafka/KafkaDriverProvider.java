@@ -14,27 +14,18 @@ import java.util.Optional;
  * {@code KAFKA_VERSION} describe the broker, which does not report them.
  */
 public final class KafkaDriverProvider implements DriverProvider {
-    private final Map<String, String> environment;
-
-    public KafkaDriverProvider() {
-        this(System.getenv());
-    }
-
-    KafkaDriverProvider(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
-    }
-
     @Override
     public String name() {
         return "kafka";
     }
 
     @Override
-    public Guarantees guarantees() {
-        return new Guarantees(durability(), "per key (per partition)", "at least once to a group; published once");
+    public Guarantees guarantees(Map<String, String> environment) {
+        return new Guarantees(
+                durability(environment), "per key (per partition)", "at least once to a group; published once");
     }
 
-    private String durability() {
+    private static String durability(Map<String, String> environment) {
         return switch (environment.getOrDefault("KAFKA_FSYNC", "")) {
             case "true" -> "flushed to disk (fsync) by all in-sync replicas";
             case "false" -> "in the page cache of all in-sync replicas, not flushed";

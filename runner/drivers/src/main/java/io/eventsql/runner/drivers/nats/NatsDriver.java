@@ -14,14 +14,12 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** Streams of a NATS server, stored in files. Stores keys as headers. Thread-safe. */
 final class NatsDriver implements Driver {
     private final NatsSettings settings;
     private final List<Connection> connections = new ArrayList<>();
-    private final List<NatsSubscription> subscriptions = new CopyOnWriteArrayList<>();
 
     private NatsDriver(NatsSettings settings) {
         this.settings = settings;
@@ -95,16 +93,11 @@ final class NatsDriver implements Driver {
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener)
             throws IOException, JetStreamApiException {
-        NatsSubscription subscription = new NatsSubscription(
+        return new NatsSubscription(
                 settings,
                 connection().getStreamContext(stream),
                 consumer,
                 message -> listener.delivered(List.of(message), NatsSubscription::key, Message::getData));
-        subscriptions.add(subscription);
-        return () -> {
-            subscriptions.remove(subscription);
-            subscription.close();
-        };
     }
 
     @Override
@@ -114,7 +107,6 @@ final class NatsDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.forEach(NatsSubscription::close);
         try {
             for (Connection connection : connections) {
                 connection.close();

@@ -16,27 +16,18 @@ import java.util.Optional;
  * NatsSettings}.
  */
 public final class NatsDriverProvider implements DriverProvider {
-    private final Map<String, String> environment;
-
-    public NatsDriverProvider() {
-        this(System.getenv());
-    }
-
-    NatsDriverProvider(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
-    }
-
     @Override
     public String name() {
         return "nats";
     }
 
     @Override
-    public Guarantees guarantees() {
-        return new Guarantees(durability(), "all events of a connection", "at least once to a durable consumer");
+    public Guarantees guarantees(Map<String, String> environment) {
+        return new Guarantees(
+                durability(environment), "all events of a connection", "at least once to a durable consumer");
     }
 
-    private String durability() {
+    private static String durability(Map<String, String> environment) {
         return switch (environment.getOrDefault("NATS_SYNC", "")) {
             case "always" -> "flushed to disk (fsync)";
             case "interval" -> "in the page cache; flushed to disk every 2 minutes";

@@ -11,7 +11,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 
@@ -21,7 +21,7 @@ final class PgmqDriver implements Driver {
     private final HikariDataSource database;
     private final PgmqStatements statements;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
-    private final Map<String, PollingConsumer> subscriptions = new ConcurrentHashMap<>();
+    private final Set<String> consumed = ConcurrentHashMap.newKeySet();
 
     private PgmqDriver(PgmqSettings settings) {
         this.settings = settings;
@@ -42,12 +42,8 @@ final class PgmqDriver implements Driver {
     }
 
     @Override
-    public String version() {
-        try {
-            return "PGMQ " + settings.version() + " on PostgreSQL " + statements.serverVersion();
-        } catch (SQLException e) {
-            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
-        }
+    public String version() throws SQLException {
+        return "PGMQ " + settings.version() + " on PostgreSQL " + statements.serverVersion();
     }
 
     @Override
@@ -66,15 +62,13 @@ final class PgmqDriver implements Driver {
     /** @throws UnsupportedOperationException if the queue has a consumer, because two would share its events */
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
-        PollingConsumer subscription = subscriptions.compute(stream, (queue, former) -> {
-            if (former != null) {
-                throw new UnsupportedOperationException("Consumers of a queue of pgmq share its events");
-            }
-            return statements.consume(queue, settings, listener::delivered, listener::failed);
-        });
+        if (!consumed.add(stream)) {
+            throw new UnsupportedOperationException("Consumers of a queue of pgmq share its events");
+        }
+        PollingConsumer subscription = statements.consume(stream, settings, listener::delivered, listener::failed);
         return () -> {
-            subscriptions.remove(stream, subscription);
             subscription.close();
+            consumed.remove(stream);
         };
     }
 
@@ -85,7 +79,6 @@ final class PgmqDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.values().forEach(PollingConsumer::close);
         groups.forEach(CallGroups::close);
         database.close();
     }

@@ -7,6 +7,7 @@ import io.eventsql.runner.driver.Guarantees;
 import io.eventsql.runner.driver.PlainProgram;
 import java.io.IOException;
 import java.sql.SQLException;
+import java.util.Map;
 import java.util.Optional;
 
 /**
@@ -22,7 +23,7 @@ public final class PgmqDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Guarantees guarantees() {
+    public Guarantees guarantees(Map<String, String> environment) {
         return new Guarantees(
                 "committed, subject to the server's synchronous_commit and fsync",
                 "per key, between transactions that exclude each other",

@@ -14,7 +14,6 @@ import io.eventsql.runner.driver.PollingConsumer;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.OptionalLong;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** PgQ queues in one database. Stores keys and values as text, but not headers. Thread-safe. */
@@ -31,7 +30,6 @@ final class PgQDriver implements Driver {
     private final PgQStatements statements;
     private final PgQTicker ticker;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
-    private final List<PollingConsumer> subscriptions = new CopyOnWriteArrayList<>();
     private final Options options;
 
     /**
@@ -85,12 +83,8 @@ final class PgQDriver implements Driver {
     }
 
     @Override
-    public String version() {
-        try {
-            return statements.version();
-        } catch (SQLException e) {
-            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
-        }
+    public String version() throws SQLException {
+        return statements.version();
     }
 
     @Override
@@ -111,26 +105,21 @@ final class PgQDriver implements Driver {
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws SQLException {
         statements.register(stream, consumer);
         long pauseMs = Math.max(POLL_MIN_MS, options.tickMs / POLLS_PER_TICK);
-        PollingConsumer subscription = PollingConsumer.start(
+        return PollingConsumer.start(
                 "pgq-" + stream, () -> deliverNextBatch(stream, consumer, listener) ? 0 : pauseMs, listener::failed);
-        subscriptions.add(subscription);
-        return () -> {
-            subscriptions.remove(subscription);
-            subscription.close();
-        };
     }
 
     /** Returns whether there was a batch. Finishes it after its delivery. */
     private boolean deliverNextBatch(String queue, String consumer, DeliveryListener listener) throws SQLException {
-        OptionalLong batch = statements.nextBatch(queue, consumer);
-        if (batch.isEmpty()) {
+        Long batch = statements.nextBatch(queue, consumer);
+        if (batch == null) {
             return false;
         }
-        List<Event> events = statements.events(batch.getAsLong());
+        List<Event> events = statements.events(batch);
         if (!events.isEmpty()) {
             listener.delivered(events);
         }
-        statements.finish(batch.getAsLong());
+        statements.finish(batch);
         return true;
     }
 
@@ -146,7 +135,6 @@ final class PgQDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.forEach(PollingConsumer::close);
         groups.forEach(CallGroups::close);
         ticker.close();
         database.close();

@@ -5,6 +5,7 @@ import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
 import java.sql.SQLException;
+import java.util.Map;
 
 /**
  * PgQ 3: a queue per stream, in one database with the extension. The driver ticks instead of {@code pgqd}, every {@code
@@ -19,7 +20,7 @@ public final class PgQDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Guarantees guarantees() {
+    public Guarantees guarantees(Map<String, String> environment) {
         return new Guarantees(
                 "committed, subject to the server's synchronous_commit and fsync",
                 "per key, between transactions that exclude each other",

@@ -3,15 +3,13 @@ package io.eventsql.runner.drivers.pgq;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.eventsql.Event;
+import io.eventsql.runner.driver.Jdbc;
 import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalLong;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /** Calls of PgQ's functions, each in its own transaction. Thread-safe. */
 final class PgQStatements {
@@ -25,28 +23,24 @@ final class PgQStatements {
     }
 
     String version() throws SQLException {
-        String sql = "SELECT 'PgQ ' || pgq.version() || ' on PostgreSQL ' || current_setting('server_version')";
-        try (Connection connection = database.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql);
-                ResultSet row = statement.executeQuery()) {
-            row.next();
-            return row.getString(1);
-        }
+        return Jdbc.text(
+                database, "SELECT 'PgQ ' || pgq.version() || ' on PostgreSQL ' || current_setting('server_version')");
     }
 
     /** Creates a queue in which each {@link #tick} ends a batch if there are new events. */
     void createQueue(String queue) throws SQLException {
-        call("SELECT pgq.create_queue(?)", queue);
-        call("SELECT pgq.set_queue_config(?, 'ticker_max_count', '1')", queue);
+        Jdbc.execute(database, "SELECT pgq.create_queue(?)", queue);
+        Jdbc.execute(database, "SELECT pgq.set_queue_config(?, 'ticker_max_count', '1')", queue);
     }
 
     void tick(String queue) throws SQLException {
-        call("SELECT pgq.ticker(?)", queue);
+        Jdbc.execute(database, "SELECT pgq.ticker(?)", queue);
     }
 
     /** Registers a consumer at the queue's first tick, so that it receives all events. */
     void register(String queue, String consumer) throws SQLException {
-        call(
+        Jdbc.execute(
+                database,
                 "SELECT pgq.register_consumer_at(q.queue_name, ?, min(t.tick_id)) FROM pgq.queue q"
                         + " JOIN pgq.tick t ON t.tick_queue = q.queue_id WHERE q.queue_name = ? GROUP BY q.queue_name",
                 consumer,
@@ -70,95 +64,42 @@ final class PgQStatements {
 
     private static void insertOne(Connection connection, String queue, Event event) throws SQLException {
         String sql = "SELECT pgq.insert_event(?, 'event', ?, ?, NULL, NULL, NULL)";
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, queue);
-            statement.setString(2, event.text());
-            statement.setString(3, event.key());
-            statement.execute();
-        }
+        Jdbc.execute(connection, sql, queue, event.text(), event.key());
     }
 
     private static void insertSeveral(Connection connection, String queue, List<Event> events) throws SQLException {
         String sql = "SELECT count(pgq.insert_event(?, 'event', e.value, e.key, NULL, NULL, NULL))"
                 + " FROM unnest(?::text[], ?::text[]) AS e (value, key)";
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, queue);
-            setEvents(statement, 2, events);
-            statement.execute();
-        }
+        Jdbc.execute(connection, sql, queue, Jdbc.texts(events), Jdbc.keys(events));
     }
 
     /** Inserts into the queue's current table, whose name holds only until the end of the transaction. */
     private static void insertIntoTable(Connection connection, String queue, List<Event> events) throws SQLException {
-        String table;
-        try (PreparedStatement statement = connection.prepareStatement("SELECT pgq.current_event_table(?)")) {
-            statement.setString(1, queue);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                table = row.getString(1);
-            }
-        }
+        String table = Jdbc.rows(connection, "SELECT pgq.current_event_table(?)", row -> row.getString(1), queue)
+                .getFirst();
         String sql = "INSERT INTO " + table + " (ev_time, ev_type, ev_data, ev_extra1) SELECT now(), 'event', e.value,"
                 + " e.key FROM unnest(?::text[], ?::text[]) AS e (value, key)";
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            setEvents(statement, 1, events);
-            statement.execute();
-        }
+        Jdbc.execute(connection, sql, Jdbc.texts(events), Jdbc.keys(events));
     }
 
-    private static void setEvents(PreparedStatement statement, int first, List<Event> events) throws SQLException {
-        Connection connection = statement.getConnection();
-        Object[] values = events.stream().map(Event::text).toArray();
-        Object[] keys = events.stream().map(Event::key).toArray();
-        statement.setArray(first, connection.createArrayOf("text", values));
-        statement.setArray(first + 1, connection.createArrayOf("text", keys));
-    }
-
-    /** Returns the consumer's next batch; empty if there is none yet. */
-    OptionalLong nextBatch(String queue, String consumer) throws SQLException {
-        try (Connection connection = database.getConnection();
-                PreparedStatement statement = connection.prepareStatement("SELECT pgq.next_batch(?, ?)")) {
-            statement.setString(1, queue);
-            statement.setString(2, consumer);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                long batch = row.getLong(1);
-                return row.wasNull() ? OptionalLong.empty() : OptionalLong.of(batch);
-            }
-        }
+    /** Returns the consumer's next batch; {@code null} if there is none yet. */
+    @Nullable
+    Long nextBatch(String queue, String consumer) throws SQLException {
+        return Jdbc.<@Nullable Long>rows(
+                        database, "SELECT pgq.next_batch(?, ?)", row -> row.getObject(1, Long.class), queue, consumer)
+                .getFirst();
     }
 
     /** Returns the events of a batch in insertion order. */
     List<Event> events(long batch) throws SQLException {
-        List<Event> events = new ArrayList<>();
-        String sql = "SELECT ev_extra1, ev_data FROM pgq.get_batch_events(?) ORDER BY ev_id";
-        try (Connection connection = database.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setLong(1, batch);
-            try (ResultSet row = statement.executeQuery()) {
-                while (row.next()) {
-                    events.add(new Event(row.getString(1), row.getString(2).getBytes(UTF_8), Map.of()));
-                }
-            }
-        }
-        return events;
+        return Jdbc.rows(
+                database,
+                "SELECT ev_extra1, ev_data FROM pgq.get_batch_events(?) ORDER BY ev_id",
+                row -> new Event(row.getString(1), row.getString(2).getBytes(UTF_8), Map.of()),
+                batch);
     }
 
     void finish(long batch) throws SQLException {
-        try (Connection connection = database.getConnection();
-                PreparedStatement statement = connection.prepareStatement("SELECT pgq.finish_batch(?)")) {
-            statement.setLong(1, batch);
-            statement.execute();
-        }
-    }
-
-    private void call(String sql, String... parameters) throws SQLException {
-        try (Connection connection = database.getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            for (int i = 0; i < parameters.length; i++) {
-                statement.setString(i + 1, parameters[i]);
-            }
-            statement.execute();
-        }
+        Jdbc.execute(database, "SELECT pgq.finish_batch(?)", batch);
     }
 }

@@ -6,7 +6,6 @@ import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.PollingConsumer;
 import io.eventsql.runner.driver.PublishTarget;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -19,7 +18,6 @@ final class RedisDriver implements Driver {
     private final RedisSettings settings;
     private final RedisClient client;
     private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
-    private final List<PollingConsumer> subscriptions = new CopyOnWriteArrayList<>();
 
     private RedisDriver(RedisSettings settings, RedisClient client) {
         this.settings = settings;
@@ -64,15 +62,10 @@ final class RedisDriver implements Driver {
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
         RedisReader reader = new RedisReader(client, stream, consumer, settings);
-        PollingConsumer subscription = reader.start(
+        return reader.start(
                 stream + "-" + consumer,
                 page -> listener.delivered(page, RedisReader::key, RedisReader::value),
                 listener::failed);
-        subscriptions.add(subscription);
-        return () -> {
-            subscriptions.remove(subscription);
-            subscription.close();
-        };
     }
 
     @Override
@@ -82,7 +75,6 @@ final class RedisDriver implements Driver {
 
     @Override
     public void close() {
-        subscriptions.forEach(PollingConsumer::close);
         groups.forEach(CallGroups::close);
         client.close();
     }

@@ -15,27 +15,17 @@ import java.util.Optional;
  * stored_position} (0), see {@link RedisSettings}.
  */
 public final class RedisDriverProvider implements DriverProvider {
-    private final Map<String, String> environment;
-
-    public RedisDriverProvider() {
-        this(System.getenv());
-    }
-
-    RedisDriverProvider(Map<String, String> environment) {
-        this.environment = Map.copyOf(environment);
-    }
-
     @Override
     public String name() {
         return "redis";
     }
 
     @Override
-    public Guarantees guarantees() {
-        return new Guarantees(durability(), "all events of a stream", "at least once");
+    public Guarantees guarantees(Map<String, String> environment) {
+        return new Guarantees(durability(environment), "all events of a stream", "at least once");
     }
 
-    private String durability() {
+    private static String durability(Map<String, String> environment) {
         return switch (environment.getOrDefault("REDIS_APPENDFSYNC", "")) {
             case "always" -> "flushed to disk (fsync)";
             case "everysec" -> "in memory; flushed to disk within about a second";

@@ -18,6 +18,6 @@ class KafkaTest {
     }
 
     private static String durability(Map<String, String> environment) {
-        return new KafkaDriverProvider(environment).guarantees().durability();
+        return new KafkaDriverProvider().guarantees(environment).durability();
     }
 }

@@ -17,6 +17,6 @@ class NatsTest {
     }
 
     private static String durability(Map<String, String> environment) {
-        return new NatsDriverProvider(environment).guarantees().durability();
+        return new NatsDriverProvider().guarantees(environment).durability();
     }
 }

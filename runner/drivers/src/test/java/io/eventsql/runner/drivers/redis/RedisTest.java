@@ -17,6 +17,6 @@ class RedisTest {
     }
 
     private static String durability(Map<String, String> environment) {
-        return new RedisDriverProvider(environment).guarantees().durability();
+        return new RedisDriverProvider().guarantees(environment).durability();
     }
 }
