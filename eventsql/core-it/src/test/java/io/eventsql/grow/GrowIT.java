@@ -7,12 +7,14 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
+import io.eventsql.EventHandler;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.Growth;
 import io.eventsql.Growth.State;
 import io.eventsql.InvalidInputException;
+import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.RetryPolicy;
@@ -415,6 +417,48 @@ class GrowIT extends ConsumerFixture {
         }
         assertThat(handled.events()).hasSize(220);
         assertOrderOfKeys(handled.events());
+    }
+
+    /** Keys that are parked in the first partition move to the second one and on, before a member has the second one. */
+    @Test
+    void grow_twiceWhileKeysAreParked_eventsInBetweenAreParked() {
+        String stream = newStream(1);
+        publish(stream, 0, 40, KEYS);
+        AtomicBoolean fails = new AtomicBoolean(true);
+        Handled handled = new Handled();
+        EventHandler handler = event -> {
+            int number = Integer.parseInt(event.text());
+            if (fails.get() && number < 40 && number % 2 == 0) {
+                throw new IllegalStateException("fails");
+            }
+            handled.add(event);
+        };
+        ConsumerSpec spec = consumer(stream)
+                .withFailurePolicy(FailurePolicy.PARK_KEY)
+                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+        try (Subscription member = eventSql.subscribe(spec, handler)) {
+            awaitLag(stream, 0);
+        }
+        eventSql.grow(stream, 2);
+        publish(stream, 40, 80, KEYS);
+        eventSql.grow(stream, 4);
+        publish(stream, 80, 120, KEYS);
+        try (Subscription member = eventSql.subscribe(spec, handler)) {
+            awaitLag(stream, 0);
+            assertThat(handled.texts()).as("events of parked keys").noneMatch(text -> Integer.parseInt(text) % 2 == 0);
+            List<StoredEvent> parked = eventSql.consumer(stream, "c").parkedEvents(200).stream()
+                    .map(ParkedEvent::event)
+                    .toList();
+            assertThat(partitionsOfKeys(parked).values())
+                    .as("keys that have moved twice")
+                    .anyMatch(of -> of.size() == 3);
+            fails.set(false);
+            eventSql.consumer(stream, "c").redrive();
+            handled.awaitSize(120);
+            await().atMost(Duration.ofSeconds(60))
+                    .untilAsserted(() -> assertThat(state(stream)).allMatch(p -> p.parkedKeys() == 0));
+        }
+        assertHandledInOrder(handled, 0, 120);
     }
 
     @Test

@@ -46,6 +46,17 @@ public final class ParkedEventTable {
             SELECT ?, ?, unnest(?::text[])
             ON CONFLICT DO NOTHING""";
 
+    // Indexes: the primary keys of both tables. A concurrent insert of the same key waits.
+    private static final String PARK_OWN_KEYS = """
+            INSERT INTO eventsql.parked_key (consumer_id, partition, key)
+            SELECT ?, ?, k.key
+            FROM unnest(?::text[], ?::int[]) AS k (key, slot)
+            WHERE k.slot IN (
+                SELECT u.slot - 1
+                FROM eventsql.stream_map m CROSS JOIN unnest(m.slots) WITH ORDINALITY AS u (partition, slot)
+                WHERE m.stream_id = ? AND u.partition = ?)
+            ON CONFLICT DO NOTHING""";
+
     // Indexes: the primary key and parked_event_of_key. Locks the rows that it inserts.
     private static final String FIND_PARKED_KEYS = "SELECT * FROM eventsql.parked_keys_v1(?, ?::int[])";
 
@@ -259,6 +270,25 @@ public final class ParkedEventTable {
     /** Parks the keys that are not parked yet: their events are parked from now on. */
     public void parkKeys(Connection connection, int consumerId, int partition, Collection<String> keys) {
         Jooq.using(connection).execute(schema.sql(PARK_KEYS), consumerId, partition, keys.toArray(String[]::new));
+    }
+
+    /**
+     * Parks those keys that have belonged to the partition by any map of its stream: a later map may have moved them on, but the
+     * partition has events of them.
+     *
+     * @param slots the slot of each key in the maps of the stream
+     */
+    public void parkOwnKeys(
+            Connection connection, int consumerId, int streamId, int partition, Map<String, Integer> slots) {
+        Jooq.using(connection)
+                .execute(
+                        schema.sql(PARK_OWN_KEYS),
+                        consumerId,
+                        partition,
+                        slots.keySet().toArray(String[]::new),
+                        slots.values().toArray(Integer[]::new),
+                        streamId,
+                        partition);
     }
 
     /** Returns the parked keys of some partitions, with those of parked events whose key is not recorded. */
