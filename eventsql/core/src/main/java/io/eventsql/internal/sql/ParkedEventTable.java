@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * {@code parked_event} and {@code parked_key}: the events that consumers could not handle. Every change runs in a
- * transaction that a fenced offset commit ends, so that only the partition's holder changes what is parked.
+ * transaction that a fenced offset commit ends, so that only the partition's holder changes what is parked. Keys that have moved
+ * between shards are parked before there is a holder: see {@link ShardBarrierTable#pass}.
  */
 public final class ParkedEventTable {
     // Index: the primary key. Takes no row lock.
