@@ -461,6 +461,52 @@ class GrowIT extends ConsumerFixture {
         assertHandledInOrder(handled, 0, 120);
     }
 
+    /** Also keys without any event in their new partition, whose next one is handled normally. */
+    @Test
+    void drop_parkedEventsOfTheGiver_keysContinueInTheirNewPartitions() {
+        String stream = newStream(1);
+        publish(stream, 0, 40, KEYS);
+        Handled handled = new Handled();
+        ConsumerSpec spec = consumer(stream)
+                .withFailurePolicy(FailurePolicy.PARK_KEY)
+                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+        try (Subscription member = eventSql.subscribe(spec, event -> {
+            int number = Integer.parseInt(event.text());
+            if (number < 40 && number % 2 == 0) {
+                throw new IllegalStateException("fails");
+            }
+            handled.add(event);
+        })) {
+            awaitLag(stream, 0);
+            eventSql.grow(stream, 2);
+            publish(stream, 40, 60, KEYS);
+            eventSql.grow(stream, 4);
+            awaitLag(stream, 0);
+            List<EventPosition> failed = eventSql.consumer(stream, "c").parkedEvents(200).stream()
+                    .map(ParkedEvent::event)
+                    .filter(event -> Integer.parseInt(event.text()) < 40)
+                    .map(StoredEvent::position)
+                    .toList();
+            assertThat(eventSql.consumer(stream, "c").drop(failed)).isEqualTo(20);
+            await().atMost(Duration.ofSeconds(60))
+                    .untilAsserted(
+                            () -> assertThat(eventSql.consumer(stream, "c").parkedEvents(200))
+                                    .as("later ones in the partition of those that were dropped")
+                                    .isNotEmpty()
+                                    .allMatch(parked -> parked.event().partition() == 0));
+            eventSql.consumer(stream, "c")
+                    .redrive(eventSql.consumer(stream, "c").parkedEvents(200).stream()
+                            .map(parked -> parked.event().position())
+                            .toList());
+            await().atMost(Duration.ofSeconds(60))
+                    .untilAsserted(() -> assertThat(state(stream)).allMatch(p -> p.parkedKeys() == 0));
+            publish(stream, 60, 120, KEYS);
+            handled.awaitSize(100);
+        }
+        assertThat(handled.texts()).hasSize(100);
+        assertOrderOfKeys(handled.events());
+    }
+
     @Test
     void grow_invalidNumberOfPartitions_isRefused() {
         String stream = newStream();
