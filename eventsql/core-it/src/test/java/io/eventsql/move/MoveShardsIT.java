@@ -9,11 +9,9 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventSql;
-import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.KeyTracking;
 import io.eventsql.PartitionState;
-import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.ShardMove;
@@ -317,37 +315,6 @@ class MoveShardsIT {
                     .as("%s of %s after %s", number, event.key(), before)
                     .isTrue();
         }
-    }
-
-    @Test
-    void move_keysAreParkedOnTheGiver_receiversWaitUntilTheyAreRedriven() {
-        createCluster(1);
-        EventSql two = open(2, true);
-        publish(two, 0, 120);
-        AtomicBoolean fails = new AtomicBoolean(true);
-        Handled handled = new Handled();
-        ConsumerSpec spec = consumer("c")
-                .withFailurePolicy(FailurePolicy.PARK_KEY)
-                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
-        try (Subscription member = two.subscribe(spec, event -> {
-            if (fails.get() && Integer.parseInt(event.text()) % 10 == 0) {
-                throw new IllegalStateException("fails");
-            }
-            handled.add(event);
-        })) {
-            two.moveShards(List.of(0, 1));
-            publish(two, 120, 240);
-            await().until(() -> two.consumer(STREAM, "c").state().stream()
-                    .filter(state -> state.shard() == 0)
-                    .allMatch(state -> state.nextOffset() == state.head()));
-            assertThat(two.consumer(STREAM, "c").state())
-                    .filteredOn(state -> state.shard() == 1)
-                    .allMatch(state -> state.member() == null && state.error() != null);
-            fails.set(false);
-            two.consumer(STREAM, "c").redrive();
-            handled.awaitSize(240);
-        }
-        assertHandledInOrder(handled, 0, 240);
     }
 
     /** A scheduled event waits on the shard where it was scheduled, and is stored where its key belongs when it is due. */

@@ -14,6 +14,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
 import io.eventsql.ShardMove;
 import io.eventsql.ShardMove.State;
+import io.eventsql.StartPosition;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
@@ -126,6 +127,27 @@ class MoveStepsIT {
                 .isInstanceOfSatisfying(
                         SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
         assertThat(steady.moveShards(THREE).isDone()).isTrue();
+    }
+
+    /** A shard that was to receive keys has partitions for them, which nothing opens before it receives some. */
+    @Test
+    void cancel_formerReceiverGivesKeys_itsUnusedPartitionsAreNotAwaited() {
+        EventSql steady = cluster.open(3);
+        publish(steady, STREAM, 0, 60);
+        dieAfter(STEPS_BEFORE_CLOSING, List.of(0));
+        steady.cancelShardMove();
+        assertThat(steady.moveShards(THREE).isDone()).isTrue();
+        publish(steady, STREAM, 60, 120);
+        Handled handled = new Handled();
+        try (Subscription member = steady.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+            handled.awaitSize(120);
+            assertThat(steady.moveShards(List.of(0)).isDone()).isTrue(); // uses them now
+            publish(steady, STREAM, 120, 180);
+            handled.awaitSize(180);
+            steady.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
+            handled.awaitSize(360);
+        }
+        assertThat(handled.texts()).hasSize(360);
     }
 
     private static long attemptAt(DataSource database) throws SQLException {

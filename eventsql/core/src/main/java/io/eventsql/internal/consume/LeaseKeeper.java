@@ -234,6 +234,9 @@ final class LeaseKeeper implements WakeUpTarget {
             wakeUp.consumerChanged(shard, member.consumerId());
         }
         renewals.apply(heartbeat, reply);
+        if (member.hasParkedKeys()) { // they may wait for others, since keys have moved between shards
+            barriers.request(shard, member.membership());
+        }
         if (reply.nextExpiryMs() != null) {
             schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(reply.nextExpiryMs() + AFTER_EXPIRY_MS));
         }

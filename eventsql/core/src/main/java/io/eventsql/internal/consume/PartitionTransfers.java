@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
@@ -10,6 +11,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -86,24 +88,18 @@ final class PartitionTransfers {
         return 0;
     }
 
-    /** Parks the keys of taken partitions whose earlier events are parked in the partitions from which the keys have moved. */
+    /**
+     * Parks the keys of taken partitions whose earlier events are parked in the partitions from which the keys have moved, also
+     * keys that have moved on in the meantime.
+     */
     private void parkInherited(Connection connection, Membership membership, List<Integer> taken) {
         var parked = shard.tables().parkedEvents();
-        String stream = membership.spec().stream();
-        Map<Integer, Set<String>> inherited = parked.inheritedKeys(connection, membership.consumerId(), taken);
-        if (inherited.isEmpty()) {
-            return;
-        }
-        shard.tables()
-                .streams()
-                .find(connection, stream)
-                .map(shard::mapOf)
-                .ifPresent(map -> inherited.forEach((partition, keys) -> {
-                    List<String> own = keys.stream()
-                            .filter(key -> map.partition(KeyHash.of(key)) == partition)
-                            .toList();
-                    parked.parkKeys(connection, membership.consumerId(), partition, own);
-                }));
+        int firstPartitions = membership.stream().partitions();
+        parked.inheritedKeys(connection, membership.consumerId(), taken).forEach((partition, keys) -> {
+            Map<String, Integer> slots = new HashMap<>();
+            keys.forEach(key -> slots.put(key, PartitionMap.slot(KeyHash.of(key), firstPartitions)));
+            parked.parkOwnKeys(connection, membership.consumerId(), membership.streamId(), partition, slots);
+        });
     }
 
     private static List<Integer> partitions(List<TakenPartition> taken) {

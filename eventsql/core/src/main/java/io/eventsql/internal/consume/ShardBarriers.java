@@ -6,11 +6,13 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.sql.ShardBarrierTable;
 import io.eventsql.internal.sql.ShardBarrierTable.Awaited;
+import io.eventsql.internal.sql.ShardBarrierTable.Passed;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.SQLException;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -23,8 +25,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reports to shards that have received keys what consumers have handled on the shards that gave them: databases do not see each
- * other. Members that lack partitions ask for it; one thread for all of them, because a shard may be unavailable. Thread-safe.
+ * Reports to shards that have received keys what consumers have handled on the shards that gave them, and which keys are parked
+ * there: databases do not see each other. Members that lack partitions or have parked keys ask for it; one thread for all of them,
+ * because a shard may be unavailable. Thread-safe.
  *
  * <p>A report counts only if the consumer was not moved on the giver since it was read there: see {@link Control}.
  */
@@ -48,7 +51,15 @@ final class ShardBarriers {
     /** What a consumer must have handled on one shard. */
     private record Giver(int version, int shard) {}
 
-    /** Checks soon whether a consumer waits on a shard for what it has handled on others in the meantime. */
+    /**
+     * What a consumer has handled on one shard.
+     *
+     * @param seeks how often it had been moved there before
+     * @param parkedKeys the hash of each key that has moved from there to the receiver, and is still parked there
+     */
+    private record Report(long seeks, Map<String, Long> parkedKeys) {}
+
+    /** Checks soon whether a consumer waits on a shard for what it has handled or redriven on others in the meantime. */
     synchronized void request(Shard shard, Membership membership) {
         if (shards.size() == 1) {
             return;
@@ -94,11 +105,11 @@ final class ShardBarriers {
         Map<Giver, List<Awaited>> byGiver = awaited.stream()
                 .collect(Collectors.groupingBy(
                         one -> new Giver(one.version(), one.giver()), LinkedHashMap::new, Collectors.toList()));
-        boolean passed = false;
+        boolean changed = false;
         for (var entry : byGiver.entrySet()) {
-            passed |= check(request, entry.getKey(), entry.getValue());
+            changed |= check(request, entry.getKey(), entry.getValue());
         }
-        if (passed) {
+        if (changed) {
             wakeUp.consumerChanged(receiver, request.consumerId());
         }
     }
@@ -115,43 +126,52 @@ final class ShardBarriers {
             return false; // the consumer is going to be registered there, and to handle what is there
         }
         int idOfGiver = consumerId.getAsInt();
-        Optional<Long> handled = giver.require().transaction(c -> {
-            ShardBarrierTable barriers = giver.tables().shardBarriers();
-            Long found = barriers.hasHandled(c, idOfGiver, giver.number(), from.version(), partitions);
-            if (found == null) {
-                return Optional.empty();
-            }
-            // No key that has moved is parked from now on, because all of its events are handled.
-            Set<Integer> closed = barriers.closedSlots(c, from.version());
-            boolean isParked = giver
-                    .tables()
-                    .parkedEvents()
-                    .parkedKeys(
-                            c,
-                            idOfGiver,
-                            partitions.stream().map(Awaited::partition).toList())
-                    .values()
-                    .stream()
-                    .flatMap(Set::stream)
-                    .anyMatch(key -> closed.contains(KeyHash.slot(KeyHash.of(key))));
-            return isParked ? Optional.empty() : Optional.of(found);
-        });
-        if (handled.isEmpty()) {
+        Optional<Report> found = read(giver, idOfGiver, request.shard(), from.version(), partitions);
+        if (found.isEmpty()) {
             return false;
         }
-        long seeks = handled.get();
+        Report report = found.get();
         Shard receiver = request.shard();
-        boolean passed = receiver.require()
+        Passed passed = receiver.require()
                 .transaction(c -> receiver.tables()
                         .shardBarriers()
-                        .pass(c, request.consumerId(), from.version(), from.shard(), seeks));
-        if (!passed) { // it was to be moved on the giver, and that was interrupted: what is read after this counts
+                        .pass(
+                                c,
+                                request.consumerId(),
+                                from.version(),
+                                from.shard(),
+                                report.seeks(),
+                                report.parkedKeys()));
+        if (!passed.accepted()) {
+            // It was to be moved on the giver, and that was interrupted: what is read after this counts.
             giver.readSlots();
             giver.require()
-                    .transaction(
-                            c -> giver.tables().shardBarriers().countSeek(c, idOfGiver, seeks, giver.mapVersion()));
+                    .transaction(c ->
+                            giver.tables().shardBarriers().countSeek(c, idOfGiver, report.seeks(), giver.mapVersion()));
         }
-        return passed;
+        return passed.changed();
+    }
+
+    /** Returns nothing if the consumer has not handled the partitions yet. */
+    private static Optional<Report> read(
+            Shard giver, int consumerId, Shard receiver, int version, List<Awaited> partitions) throws SQLException {
+        return giver.require().transaction(c -> {
+            ShardBarrierTable barriers = giver.tables().shardBarriers();
+            Long seeks = barriers.hasHandled(c, consumerId, giver.number(), version, partitions);
+            if (seeks == null) {
+                return Optional.empty();
+            }
+            // No other key that has moved is parked from now on, because all events of these keys are handled.
+            Set<Integer> moved = barriers.closedSlots(c, version, receiver.number());
+            Map<String, Long> parkedKeys = new HashMap<>();
+            for (String key : barriers.keysToMove(c, consumerId, version, partitions)) {
+                long hash = KeyHash.of(key);
+                if (moved.contains(KeyHash.slot(hash))) {
+                    parkedKeys.put(key, hash);
+                }
+            }
+            return Optional.of(new Report(seeks, parkedKeys));
+        });
     }
 
     void close(CloseDeadline deadline) throws InterruptedException {

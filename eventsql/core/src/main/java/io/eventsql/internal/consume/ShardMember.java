@@ -117,6 +117,11 @@ final class ShardMember {
         return assignments.stream().anyMatch(Assignment::wantsPage);
     }
 
+    boolean hasParkedKeys() {
+        return assignments.stream()
+                .anyMatch(assignment -> assignment.parkedKeys().size() > 0);
+    }
+
     /** Whether a partition wants a page and its fetch may return much. */
     boolean isBehind() {
         return assignments.stream().anyMatch(Assignment::isBehind);

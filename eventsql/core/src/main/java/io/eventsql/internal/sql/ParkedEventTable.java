@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * {@code parked_event} and {@code parked_key}: the events that consumers could not handle. Every change runs in a
- * transaction that a fenced offset commit ends, so that only the partition's holder changes what is parked.
+ * transaction that a fenced offset commit ends, so that only the partition's holder changes what is parked. Keys that have moved
+ * between shards are parked before there is a holder: see {@link ShardBarrierTable#pass}.
  */
 public final class ParkedEventTable {
     // Index: the primary key. Takes no row lock.
@@ -44,6 +45,38 @@ public final class ParkedEventTable {
     private static final String PARK_KEYS = """
             INSERT INTO eventsql.parked_key (consumer_id, partition, key)
             SELECT ?, ?, unnest(?::text[])
+            ON CONFLICT DO NOTHING""";
+
+    // Indexes: the primary keys. Locks the keys in the givers: what frees one there waits, and then finds it in the
+    // receiver.
+    private static final String PARK_OWN_KEYS = """
+            WITH RECURSIVE own (partition, stream_id, consumer_id) AS (
+                VALUES (?::int, ?::int, ?::int)
+            ), giver AS (
+                SELECT b.stream_id, b.giver FROM own o JOIN eventsql.partition_barrier b USING (stream_id, partition)
+                UNION
+                SELECT b.stream_id, b.giver
+                FROM giver g JOIN eventsql.partition_barrier b ON b.stream_id = g.stream_id AND b.partition = g.giver
+            ), candidate AS MATERIALIZED (
+                SELECT k.key, eventsql.key_hash_v1(k.key) AS key_hash
+                FROM own o
+                CROSS JOIN unnest(?::text[], ?::int[]) AS k (key, slot)
+                WHERE k.slot IN (
+                    SELECT u.slot - 1
+                    FROM eventsql.stream_map m CROSS JOIN unnest(m.slots) WITH ORDINALITY AS u (partition, slot)
+                    WHERE m.stream_id = o.stream_id AND u.partition = o.partition)
+            ), parked AS MATERIALIZED (
+                SELECT p.key_hash
+                FROM eventsql.parked_key p
+                WHERE p.consumer_id = (SELECT o.consumer_id FROM own o)
+                  AND p.partition IN (SELECT g.giver FROM giver g)
+                  AND p.key_hash IN (SELECT c.key_hash FROM candidate c)
+                ORDER BY p.partition, p.key_hash FOR KEY SHARE
+            )
+            INSERT INTO eventsql.parked_key (consumer_id, partition, key)
+            SELECT o.consumer_id, o.partition, c.key
+            FROM own o CROSS JOIN candidate c
+            WHERE c.key_hash IN (SELECT p.key_hash FROM parked p)
             ON CONFLICT DO NOTHING""";
 
     // Indexes: the primary key and parked_event_of_key. Locks the rows that it inserts.
@@ -92,6 +125,27 @@ public final class ParkedEventTable {
                   AND e.dead_letter_offset IS NULL)
               AND NOT eventsql.is_parked_before_v1(k.consumer_id, k.partition, k.key_hash)
             RETURNING k.key""";
+
+    // Indexes: the primary keys. Locks the updated rows, in the order of their primary key.
+    private static final String REDRIVE_IN_RECEIVERS = """
+            WITH RECURSIVE receiver AS (
+                SELECT b.stream_id, b.partition
+                FROM eventsql.consumer c JOIN eventsql.partition_barrier b USING (stream_id)
+                WHERE c.consumer_id = ? AND b.giver = ?
+                UNION
+                SELECT b.stream_id, b.partition
+                FROM receiver r JOIN eventsql.partition_barrier b ON b.stream_id = r.stream_id AND b.giver = r.partition
+            ), following AS MATERIALIZED (
+                SELECT k.partition, k.key_hash
+                FROM eventsql.parked_key k
+                WHERE k.consumer_id = ? AND k.partition IN (SELECT r.partition FROM receiver r) AND NOT k.redrive
+                  AND k.key_hash IN (SELECT eventsql.key_hash_v1(u.key) FROM unnest(?::text[]) AS u (key))
+                ORDER BY k.partition, k.key_hash FOR NO KEY UPDATE
+            )
+            UPDATE eventsql.parked_key k
+            SET redrive = true
+            FROM following f
+            WHERE k.consumer_id = ? AND k.partition = f.partition AND k.key_hash = f.key_hash""";
 
     // Index: the primary key. Locks the updated row.
     private static final String RECORD_FAILURE = """
@@ -261,6 +315,24 @@ public final class ParkedEventTable {
         Jooq.using(connection).execute(schema.sql(PARK_KEYS), consumerId, partition, keys.toArray(String[]::new));
     }
 
+    /**
+     * Parks those keys that have belonged to the partition by any map of its stream, and are still parked in a giver. A later map may
+     * have moved them on, but the partition has events of them.
+     *
+     * @param slots the slot of each key in the maps of the stream
+     */
+    public void parkOwnKeys(
+            Connection connection, int consumerId, int streamId, int partition, Map<String, Integer> slots) {
+        Jooq.using(connection)
+                .execute(
+                        schema.sql(PARK_OWN_KEYS),
+                        partition,
+                        streamId,
+                        consumerId,
+                        slots.keySet().toArray(String[]::new),
+                        slots.values().toArray(Integer[]::new));
+    }
+
     /** Returns the parked keys of some partitions, with those of parked events whose key is not recorded. */
     public Map<Integer, Set<String>> parkedKeys(Connection connection, int consumerId, Collection<Integer> partitions) {
         return keys(connection, FIND_PARKED_KEYS, consumerId, partitions);
@@ -332,11 +404,24 @@ public final class ParkedEventTable {
         return Jooq.using(connection).execute(schema.sql(REMOVE), consumerId, partition, offset) == 1;
     }
 
-    /** Frees the keys with a requested redrive that have no parked event any more. Returns them. */
+    /**
+     * Frees the keys with a requested redrive that have no parked event any more. Their later events in partitions to which they have
+     * moved are redriven next. Returns them.
+     */
     public List<String> freeKeys(Connection connection, int consumerId, int partition) {
-        return Jooq.using(connection)
-                .fetch(schema.sql(FREE_KEYS), consumerId, partition)
-                .getValues(0, String.class);
+        var dsl = Jooq.using(connection);
+        List<String> freed =
+                dsl.fetch(schema.sql(FREE_KEYS), consumerId, partition).getValues(0, String.class);
+        if (!freed.isEmpty()) {
+            dsl.execute(
+                    schema.sql(REDRIVE_IN_RECEIVERS),
+                    consumerId,
+                    partition,
+                    consumerId,
+                    freed.toArray(String[]::new),
+                    consumerId);
+        }
+        return freed;
     }
 
     /** Records that the redrive of an event failed: it stays parked, and so does its key. */

@@ -1,12 +1,11 @@
 package io.eventsql.internal.sql;
 
 import java.sql.Connection;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,19 +15,26 @@ import org.jspecify.annotations.Nullable;
 public final class ShardBarrierTable {
     // Indexes: the primary keys. Takes no lock.
     private static final String AWAITED = """
-            SELECT map_version, giver, giver_partition, end_offset FROM eventsql.awaited_of_shards_v1(?)""";
+            SELECT map_version, giver, giver_partition, end_offset FROM eventsql.awaited_of_shards_v2(?)""";
 
     // Indexes: the primary keys, consumer_offset_newest, producer_batch_head. Takes no lock.
     private static final String HAS_HANDLED = "SELECT eventsql.has_handled_v1(?, ?, ?, ?::int[], ?::bigint[])";
 
     // Index: the primary key. Takes no lock.
-    private static final String CLOSED_SLOTS = "SELECT slots FROM eventsql.closed_slots WHERE map_version = ?";
+    private static final String CLOSED_SLOTS = """
+            SELECT u.slot
+            FROM eventsql.closed_slots c CROSS JOIN unnest(c.slots, c.receivers) AS u (slot, receiver)
+            WHERE c.map_version = ? AND coalesce(u.receiver = ?, true)""";
+
+    // Indexes: the primary keys and parked_event_of_key. Locks the rows of parked_key that it inserts.
+    private static final String KEYS_TO_MOVE = "SELECT * FROM eventsql.keys_to_move_v1(?, ?, ?::int[])";
 
     // Index: the primary key. Takes no lock.
     private static final String SEEKS = "SELECT eventsql.seeks_v1(?, ?)";
 
-    // Indexes: the primary keys. Lock the consumer's row, and its partitions in the last case.
-    private static final String PASS = "SELECT eventsql.pass_shard_v1(?, ?, ?, ?)";
+    // Indexes: the primary keys. Lock the consumer's row, then its parked keys (PASS) or its partitions (HOLD).
+    private static final String PASS = """
+            SELECT accepted, changed FROM eventsql.pass_shard_v2(?, ?, ?, ?, ?::text[], ?::bigint[])""";
     private static final String COUNT_SEEK = "SELECT eventsql.count_seek_v1(?, ?, ?)";
     private static final String HOLD = "SELECT eventsql.hold_receivers_v1(?, ?::int[], ?::bigint[])";
 
@@ -45,7 +51,10 @@ public final class ShardBarrierTable {
      */
     public record Awaited(int version, int giver, int partition, long end) {}
 
-    /** Returns what a consumer must have handled on other shards, as far as no member has reported that it has. */
+    /**
+     * Returns what a consumer must have handled on other shards, as far as no member has reported that it has, or that no key that
+     * has moved is parked there any more.
+     */
     public List<Awaited> awaited(Connection connection, int consumerId) {
         return Jooq.using(connection)
                 .fetch(schema.sql(AWAITED), consumerId)
@@ -75,14 +84,31 @@ public final class ShardBarrierTable {
                         partitions.stream().map(Awaited::end).toArray(Long[]::new));
     }
 
-    /** Returns the slots that this shard has closed for a slot map. */
-    public Set<Integer> closedSlots(Connection connection, int version) {
+    /**
+     * Returns the slots that this shard has closed for a slot map, and another one has received. All closed ones, if that was before
+     * the receivers were recorded.
+     */
+    public Set<Integer> closedSlots(Connection connection, int version, int receiver) {
+        return Set.copyOf(Jooq.using(connection)
+                .fetch(schema.sql(CLOSED_SLOTS), version, receiver)
+                .getValues(0, Integer.class));
+    }
+
+    /**
+     * Returns the keys that are parked in partitions which the consumer has handled: no other key that has moved is parked there
+     * later.
+     *
+     * @param version of the slot map by which keys have moved away
+     * @param partitions those of {@link #hasHandled}, which was called before
+     */
+    public List<String> keysToMove(Connection connection, int consumerId, int version, List<Awaited> partitions) {
         return Jooq.using(connection)
-                .fetchOptional(schema.sql(CLOSED_SLOTS), version)
-                .map(r -> Arrays.stream(r.get(0, Short[].class))
-                        .map(Short::intValue)
-                        .collect(Collectors.toUnmodifiableSet()))
-                .orElse(Set.of());
+                .fetch(
+                        schema.sql(KEYS_TO_MOVE),
+                        consumerId,
+                        version,
+                        partitions.stream().map(Awaited::partition).toArray(Integer[]::new))
+                .getValues(0, String.class);
     }
 
     /** Returns how often a consumer was moved on a shard, as far as this one knows. */
@@ -91,14 +117,31 @@ public final class ShardBarrierTable {
     }
 
     /**
-     * Records that a consumer has handled what a shard had to be handled of.
+     * The outcome of a report.
+     *
+     * @param accepted {@code false}: the consumer is going to be moved on the giver, or was since the report was read
+     * @param changed whether partitions or parked keys no longer wait
+     */
+    public record Passed(boolean accepted, boolean changed) {}
+
+    /**
+     * Records that a consumer has handled what a shard had to be handled of, and which keys are parked there.
      *
      * @param seeks how often it had been moved there when that was read
-     * @return {@code false} if it is going to be moved there, or was since
+     * @param keys the hash of each key that has moved here and is parked there
      */
-    public boolean pass(Connection connection, int consumerId, int version, int giver, long seeks) {
-        return Boolean.TRUE.equals(
-                Jooq.using(connection).fetchValue(schema.sql(PASS), consumerId, version, giver, seeks));
+    public Passed pass(
+            Connection connection, int consumerId, int version, int giver, long seeks, Map<String, Long> keys) {
+        return Jooq.using(connection)
+                .fetchSingle(
+                        schema.sql(PASS),
+                        consumerId,
+                        version,
+                        giver,
+                        seeks,
+                        keys.keySet().toArray(String[]::new),
+                        keys.values().toArray(Long[]::new))
+                .map(r -> new Passed(r.get(0, Boolean.class), r.get(1, Boolean.class)));
     }
 
     /**
