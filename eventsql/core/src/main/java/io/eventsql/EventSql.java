@@ -342,6 +342,9 @@ public final class EventSql implements AutoCloseable {
      * shard's first. A shard that has left accepts no more events, and can be read and consumed until it is empty; then {@link #removeShard}
      * removes it.
      *
+     * <p>Streams with compaction, those that track their keys, and those that a sink of an engine has written to exactly once stay
+     * on their shards ({@link ShardMove#staying()}). A shard that leaves still accepts events of these, if it has keys of them.
+     *
      * <p>Before it, all processes must have at least the release that introduced it, and be given the databases of all shards: one
      * that was not given a shard fails to publish the keys that belong there, with an {@link EventNotStoredException} that names it.
      *
@@ -350,8 +353,7 @@ public final class EventSql implements AutoCloseable {
      *
      * @param shards the numbers of the shards that keys are to belong to
      * @return the move as it is afterwards
-     * @throws InvalidInputException if the process was not given one of the shards; if a stream has compaction or tracks its keys; if
-     *     a sink of an engine writes to a shard
+     * @throws InvalidInputException if the process was not given one of the shards
      * @throws EventSqlException if a shard is unavailable, or keys are being moved to other shards; repeat the call to continue
      */
     public ShardMove moveShards(Collection<Integer> shards) {
@@ -370,7 +372,7 @@ public final class EventSql implements AutoCloseable {
     /**
      * Removes a shard that keys have left: no process needs its database any more. It must not have any event: neither in streams,
      * whose retention has removed them, nor in its outbox, scheduled or parked. Its number is not used again. A database that was
-     * added and has had no keys is removed in the same way.
+     * added and has had no keys is removed in the same way. A shard that keys of streams stay on cannot be removed.
      *
      * @param shard its number
      * @throws InvalidInputException if there is no such shard

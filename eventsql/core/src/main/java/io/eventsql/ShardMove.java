@@ -12,6 +12,8 @@ import java.util.List;
  * @param shares the slots of each shard before and afterwards
  * @param transfers the slots that move; empty if all keys belong where they should
  * @param streams the streams whose later events move with their keys
+ * @param staying the streams whose keys stay on the shards that they have: compacted ones, those that count the events of keys, and
+ *     those that a sink has written to exactly once
  */
 public record ShardMove(
         List<Integer> shards,
@@ -19,13 +21,15 @@ public record ShardMove(
         State state,
         List<ShardShare> shares,
         List<Transfer> transfers,
-        List<String> streams) {
+        List<String> streams,
+        List<String> staying) {
 
     public ShardMove {
         shards = List.copyOf(shards);
         shares = List.copyOf(shares);
         transfers = List.copyOf(transfers);
         streams = List.copyOf(streams);
+        staying = List.copyOf(staying);
     }
 
     /** How far a move is. */

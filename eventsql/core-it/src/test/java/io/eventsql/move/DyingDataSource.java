@@ -15,8 +15,8 @@ import javax.sql.DataSource;
 /** Lets the calling process die, as far as a move is concerned, after it has committed a number of steps of a move. */
 final class DyingDataSource extends DelegatingDataSource {
     private static final Pattern STEP =
-            Pattern.compile("eventsql[.](decide_move|join_move|receive_slots|freeze_receiver"
-                    + "|begin_closing|close_slots|open_slots|finish_move)_v1");
+            Pattern.compile("eventsql[.](decide_move|join_move|keep_streams|receive_slots|freeze_receiver"
+                    + "|begin_closing|close_slots|open_slots|finish_move)_v[0-9]");
 
     private final Steps steps;
 

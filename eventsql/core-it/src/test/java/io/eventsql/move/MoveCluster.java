@@ -1,6 +1,7 @@
 package io.eventsql.move;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.Event;
 import io.eventsql.EventSql;
@@ -11,6 +12,8 @@ import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
+import io.eventsql.move.DyingDataSource.DiedException;
+import io.eventsql.move.DyingDataSource.Steps;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -65,6 +68,19 @@ final class MoveCluster implements AutoCloseable {
         EventSql eventSql = builder(databases).build();
         opened.add(eventSql);
         return eventSql;
+    }
+
+    /** Moves keys in a process that dies after a number of steps, which are returned. */
+    static List<String> dieAfter(List<DataSource> databases, int number, List<Integer> target) {
+        Steps steps = new Steps(number);
+        List<DataSource> dying = databases.stream()
+                .map(database -> (DataSource) new DyingDataSource(database, steps))
+                .toList();
+        try (EventSql eventSql = builder(dying).build()) {
+            assertThatThrownBy(() -> eventSql.moveShards(target)).isInstanceOf(DiedException.class);
+        }
+        assertThat(steps.taken()).hasSize(number);
+        return steps.taken();
     }
 
     static void publish(EventSql eventSql, String stream, int from, int to) {

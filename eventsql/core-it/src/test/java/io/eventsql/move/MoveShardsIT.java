@@ -9,8 +9,6 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventSql;
-import io.eventsql.InvalidInputException;
-import io.eventsql.KeyTracking;
 import io.eventsql.PartitionState;
 import io.eventsql.Settings;
 import io.eventsql.ShardIdentityException;
@@ -376,18 +374,6 @@ class MoveShardsIT {
     }
 
     @Test
-    void move_keyVersions_isRejected() {
-        EventSql two = open(2);
-        two.createStream(StreamSpec.of("versioned").withPartitions(1).withKeyVersions());
-        assertThat(two.streams().getFirst().keyTracking()).isEqualTo(KeyTracking.VERSIONS);
-        EventSql three = open(3, true);
-        assertThatThrownBy(() -> three.moveShards(List.of(0, 1, 2)))
-                .isInstanceOf(InvalidInputException.class)
-                .hasMessageContaining("versioned");
-        assertThat(three.previewShards(List.of(0, 1, 2)).state()).isEqualTo(State.PENDING);
-    }
-
-    @Test
     void cancel_beforeSlotsAreClosed_nothingHasMoved() throws Exception {
         EventSql two = open(2);
         two.createStream(stream());
@@ -397,7 +383,7 @@ class MoveShardsIT {
         ShardMove preview = three.previewShards(List.of(0, 1, 2));
         Sql.execute(
                 cluster.dataSources().get(0),
-                "SELECT eventsql.decide_move_v1(2, '" + next(preview) + "'::smallint[], false)");
+                "SELECT eventsql.decide_move_v2(2, '" + next(preview) + "'::smallint[], false)");
         assertThat(three.previewShards(List.of(0, 1, 2)).state()).isEqualTo(State.PREPARING);
         assertThatThrownBy(() -> three.moveShards(List.of(0, 1)))
                 .hasMessageContaining("being moved to the shards [0, 1, 2]");

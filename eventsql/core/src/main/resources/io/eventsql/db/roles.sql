@@ -120,6 +120,7 @@ BEGIN
             ('stream_map',        'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('partition_barrier', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('stream_placement',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('stationary_stream', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('moved_partition',   'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('shard_barrier',     'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('slot_end',          'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
@@ -132,7 +133,7 @@ BEGIN
             ('retention_status',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('compaction_status', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('key_version',       'SELECT', 'eventsql_publisher, eventsql_consumer, eventsql_reader'),
-            ('sink_producer',     'SELECT', 'eventsql_publisher, eventsql_reader'),
+            ('sink_producer',     'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             -- Where the events are.
             ('key_segment',       'SELECT', 'eventsql_consumer, eventsql_reader'),
             ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
@@ -199,7 +200,8 @@ BEGIN
             ('append_expected_v1',       'eventsql_publisher'),
             ('append_sink_v1',           'eventsql_publisher'),                                    -- of Flink
             ('append_counted_v1',        'eventsql_relay'),
-            ('publish_counted_v1',       'eventsql_publisher'),
+            ('publish_counted_v1',       'eventsql_publisher'),                                    -- previous release
+            ('publish_counted_v2',       'eventsql_publisher'),
             ('reserved_events_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('append_transferred_v1',    'eventsql_relay'),                                        -- previous release
             ('append_transferred_v2',    'eventsql_relay'),

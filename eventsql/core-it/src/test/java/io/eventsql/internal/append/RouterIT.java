@@ -104,18 +104,18 @@ class RouterIT {
     void route_preferredShardHealthy_takesEventsWithoutKey() {
         Router router = new Router(shards, cluster.dataSources().get(2));
         for (int i = 0; i < 10; i++) {
-            assertThat(router.chooseShardForEventsWithoutKey().number()).isEqualTo(2);
+            assertThat(router.chooseShardForEventsWithoutKey(STREAM).number()).isEqualTo(2);
         }
         shards.get(2).setHealthy(false);
         Set<Integer> used = new HashSet<>();
         for (int i = 0; i < 10; i++) {
-            used.add(router.chooseShardForEventsWithoutKey().number());
+            used.add(router.chooseShardForEventsWithoutKey(STREAM).number());
         }
         assertThat(used).containsExactlyInAnyOrder(0, 1);
         shards.all().forEach(shard -> shard.setHealthy(false));
-        assertThat(router.chooseShardForEventsWithoutKey().number()).isEqualTo(2);
+        assertThat(router.chooseShardForEventsWithoutKey(STREAM).number()).isEqualTo(2);
         shards.get(2).setHealthy(true);
-        assertThat(router.chooseShardForEventsWithoutKey().number()).isEqualTo(2);
+        assertThat(router.chooseShardForEventsWithoutKey(STREAM).number()).isEqualTo(2);
     }
 
     @Test

@@ -70,7 +70,8 @@ class MigratorIT {
             "27 sinks",
             "28 keyed growth",
             "29 shards",
-            "30 parked keys");
+            "30 parked keys",
+            "31 stationary streams");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -206,7 +207,8 @@ class MigratorIT {
                 file("shard/V27__sinks.sql"),
                 file("shard/V28__keyed_growth.sql"),
                 file("shard/V29__shards.sql"),
-                file("shard/V30__parked_keys.sql"));
+                file("shard/V30__parked_keys.sql"),
+                file("shard/V31__stationary_streams.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -106,7 +106,7 @@ final class EventScheduler {
         /** What may be scheduled already is sought where it would be. */
         private Shard route() {
             return isRepeated && event.key() == null
-                    ? router.route(scheduled.id())
+                    ? router.route(stream, scheduled.id())
                     : router.route(stream, event).shard();
         }
 

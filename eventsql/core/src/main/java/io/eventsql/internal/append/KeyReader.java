@@ -89,7 +89,7 @@ public final class KeyReader {
         long hash = KeyHash.of(key);
         return new Place(
                 stream,
-                shards.ofSlot(KeyHash.slot(hash)),
+                shards.ofSlot(name, KeyHash.slot(hash)),
                 PartitionMap.slot(hash, stream.partitions()),
                 PartitionMap.home(hash, stream.partitions()),
                 key);

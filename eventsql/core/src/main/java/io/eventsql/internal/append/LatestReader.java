@@ -47,9 +47,17 @@ public final class LatestReader {
         validator.validate(name, Event.tombstone(key));
         StreamSpec stream = streams.require(name);
         long hash = KeyHash.of(key);
-        Shard shard = shards.ofSlot(KeyHash.slot(hash));
+        Shard shard = shards.ofSlot(name, KeyHash.slot(hash));
         @Nullable Row row;
         try {
+            boolean exists = shard.readStreamId(stream).isPresent();
+            while (shard != shards.ofSlot(name, KeyHash.slot(hash))) { // it has said that the key belongs elsewhere
+                shard = shards.ofSlot(name, KeyHash.slot(hash));
+                exists = shard.readStreamId(stream).isPresent();
+            }
+            if (!exists) {
+                return Optional.empty(); // the shard was unavailable when the stream was created
+            }
             row = find(shard, stream, PartitionMap.slot(hash, stream.partitions()), key);
         } catch (SQLException e) {
             throw refused(e, stream, key, shard);
@@ -67,9 +75,6 @@ public final class LatestReader {
      * the search reached it: it was superseded by a later one, so what lies above the first head is searched, too.
      */
     private @Nullable Row find(Shard shard, StreamSpec stream, int slot, String key) throws SQLException {
-        if (shard.readStreamId(stream).isEmpty()) {
-            return null; // the shard was unavailable when the stream was created
-        }
         @Nullable Row found = null;
         @Nullable Place from = null;
         @Nullable Place below = null;

@@ -247,7 +247,7 @@ public final class Publisher implements EventPublisher {
         List<PublishCall> staying = new ArrayList<>();
         for (PublishCall call : calls) {
             long routedBy = routes.current().number();
-            Shard to = router.chooseShardForEventsWithoutKey();
+            Shard to = router.chooseShardForEventsWithoutKey(call.stream());
             boolean hasRoom = false;
             if (to != from) {
                 call.reroute(to.map(call.stream()));

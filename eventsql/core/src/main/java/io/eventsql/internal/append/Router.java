@@ -67,16 +67,17 @@ final class Router {
 
     /** Routes one event. */
     Part route(StreamSpec stream, Valid event) {
-        SlotMap by = slots.get();
+        SlotMap current = slots.get();
+        SlotMap by = current.of(stream.name());
         String key = event.key();
         if (key == null) {
             Shard shard = chooseShardForEventsWithoutKey(by);
-            return new Part(shard, FIRST, shard.map(stream), PublishCall.ANY_PARTITION, by.number());
+            return new Part(shard, FIRST, shard.map(stream), PublishCall.ANY_PARTITION, current.number());
         }
         long hash = KeyHash.of(key);
         Shard shard = requireConfigured(stream, shards.get(by.owner(KeyHash.slot(hash))));
         PartitionMap map = shard.map(stream);
-        return new Part(shard, FIRST, map, new int[] {map.partition(hash)}, by.number());
+        return new Part(shard, FIRST, map, new int[] {map.partition(hash)}, current.number());
     }
 
     private static Shard requireConfigured(StreamSpec stream, Shard shard) {
@@ -93,19 +94,20 @@ final class Router {
     }
 
     /** Returns the shard of an event without a key that is identified by an id. */
-    Shard route(UUID id) {
-        return shards.get(slots.get().owner(KeyHash.slot(KeyHash.of(id.toString()))));
+    Shard route(StreamSpec stream, UUID id) {
+        return shards.get(slots.get().of(stream.name()).owner(KeyHash.slot(KeyHash.of(id.toString()))));
     }
 
     /** Routes the events of one call; returns one part for each shard involved. */
     List<Part> route(StreamSpec stream, List<Valid> events) {
-        SlotMap by = slots.get();
+        SlotMap current = slots.get();
+        SlotMap by = current.of(stream.name());
         Shard withoutKey = chooseShardForEventsWithoutKey(by);
         if (haveNoKeys(events)) {
             int[] indexes = new int[events.size()];
             Arrays.setAll(indexes, i -> i);
             return List.of(
-                    new Part(withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION, by.number()));
+                    new Part(withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION, current.number()));
         }
         Shard[] shardOf = new Shard[events.size()];
         int[] partitionOf = new int[events.size()];
@@ -146,7 +148,7 @@ final class Router {
                     indexes,
                     mapOf[shard.number()],
                     hasKeys[shard.number()] ? partitions : PublishCall.ANY_PARTITION,
-                    by.number()));
+                    current.number()));
         }
         return parts;
     }
@@ -155,7 +157,8 @@ final class Router {
      * Routes a call anew, which has waited for a shard; divides it if its events belong to several shards now. What belongs to a
      * shard that this process was not given fails.
      */
-    List<Routed> reroute(PublishCall call, Shard from, SlotMap by) {
+    List<Routed> reroute(PublishCall call, Shard from, SlotMap next) {
+        SlotMap by = next.of(call.stream().name());
         Map<Integer, List<Integer>> indexes = new LinkedHashMap<>();
         int first = -1;
         for (int i = 0; i < call.events().size(); i++) {
@@ -188,7 +191,7 @@ final class Router {
                 continue;
             }
             part.reroute(shard.map(part.stream()));
-            routed.add(new Routed(shard, part.routedBy(by.number())));
+            routed.add(new Routed(shard, part.routedBy(next.number())));
         }
         return routed;
     }
@@ -202,9 +205,9 @@ final class Router {
         return !events.isEmpty();
     }
 
-    /** Returns the shard for events without keys by the current slot map. */
-    Shard chooseShardForEventsWithoutKey() {
-        return chooseShardForEventsWithoutKey(slots.get());
+    /** Returns the shard for events of a stream without keys by the current slot map. */
+    Shard chooseShardForEventsWithoutKey(StreamSpec stream) {
+        return chooseShardForEventsWithoutKey(slots.get().of(stream.name()));
     }
 
     /** Returns a healthy shard, preferably the preferred one; if none is healthy, any: it may recover before the deadline. */

@@ -16,6 +16,20 @@ final class SlotRoutes {
     SlotRoutes(Shards shards) {
         this.shards = shards;
         this.current = shards.slots();
+        shards.onStreamSeen(this::adopt);
+    }
+
+    /** Routes a stationary stream, of which no call has been routed, by its own slots. */
+    private void adopt(String stream) {
+        switching.lock();
+        try {
+            SlotMap known = shards.slots();
+            if (known.of(stream) != known) {
+                current = current.with(stream, known.of(stream), current.number() + 1);
+            }
+        } finally {
+            switching.unlock();
+        }
     }
 
     SlotMap current() {

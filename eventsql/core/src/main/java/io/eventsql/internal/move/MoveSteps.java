@@ -9,11 +9,14 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.MoveFunctions.End;
+import io.eventsql.internal.sql.MoveFunctions.Stationary;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 
 /** The steps of a move that was decided. Each is one transaction on one shard, and does nothing if it was taken before. Thread-safe. */
 final class MoveSteps {
@@ -31,6 +34,7 @@ final class MoveSteps {
     void complete(Move move) {
         if (move.state() != State.MOVING) {
             join(move);
+            keep(move);
             prepare(move);
             step(
                     "Closing slots",
@@ -62,7 +66,7 @@ final class MoveSteps {
                 .toList();
     }
 
-    /** From now on no shard gets a stream whose keys cannot move. */
+    /** From now on no shard gets another stream whose keys stay. */
     private static void join(Move move) {
         for (Shard shard : move.shards()) {
             if (shard != move.decider()) {
@@ -73,6 +77,34 @@ final class MoveSteps {
                         c -> shard.tables()
                                 .moves()
                                 .join(c, move.version(), move.plan().after(), move.attempt(), receives));
+            }
+        }
+    }
+
+    /** Lets all shards know what stays on each of them: who knows later that a slot has moved knows that, too. */
+    private void keep(Move move) {
+        Map<String, Stationary> kept = new TreeMap<>();
+        for (Shard shard : move.shards()) {
+            call(
+                            "Reading the streams that stay",
+                            shard,
+                            () -> shard.require()
+                                    .read(c -> shard.tables().moves().stationary(c)))
+                    .forEach(stream -> kept.putIfAbsent(stream.stream(), stream));
+        }
+        if (kept.isEmpty()) {
+            return;
+        }
+        for (Shard shard : move.shards()) {
+            step(
+                    "Keeping streams",
+                    shard,
+                    c -> shard.tables().moves().keep(c, move.version(), move.attempt(), kept.values()));
+        }
+        for (StreamSpec stream : streams.all()) {
+            if (kept.containsKey(stream.name())) { // so that each shard says of the stream that it stays
+                move.shards()
+                        .forEach(shard -> call("Creating a stream", shard, () -> shard.readOrCreateStream(stream)));
             }
         }
     }

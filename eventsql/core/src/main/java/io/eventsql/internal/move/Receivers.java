@@ -26,10 +26,13 @@ final class Receivers {
         this.streams = streams;
     }
 
-    /** Prepares a stream, unless it is prepared. */
+    /** Prepares a stream, unless it is prepared, or stays. */
     void prepare(Shard receiver, StreamSpec stream, SlotPlan plan, int version, long attempt) throws SQLException {
-        int id = receiver.readOrCreateStream(stream).id(); // with its tables
         var moves = receiver.tables().moves();
+        if (receiver.require().read(c -> moves.isStationary(c, stream.name()))) {
+            return;
+        }
+        int id = receiver.readOrCreateStream(stream).id(); // with its tables
         if (receiver.require().read(c -> moves.isPrepared(c, id, version))) {
             return;
         }

@@ -242,12 +242,23 @@ public final class ShardMover {
                 }
             }
         }
+        Set<String> staying = new TreeSet<>();
+        for (Shard shard : move.shards()) {
+            staying.addAll(call(
+                    "Reading the streams that stay",
+                    shard,
+                    () -> shard.require().read(c -> shard.tables().moves().staying(c))));
+        }
         return new ShardMove(
                 List.copyOf(plan.shards()),
                 plan.isEmpty() ? move.version() - 1 : move.version(),
                 move.state(),
                 shares,
                 transfers,
-                streams.all().stream().map(StreamSpec::name).toList());
+                streams.all().stream()
+                        .map(StreamSpec::name)
+                        .filter(stream -> !staying.contains(stream))
+                        .toList(),
+                List.copyOf(staying));
     }
 }

@@ -7,6 +7,7 @@ import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.SlotMap;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.OutboxTable.Row;
 import io.eventsql.internal.sql.StreamTable;
@@ -83,23 +84,24 @@ final class Destinations implements AppendRepair.KnownStreams {
         StreamSpec stream = found.stream();
         String key = event.key();
         if (key == null) {
-            Shard shard = shardFor(event.routingHash());
+            Shard shard = shardFor(stream, event.routingHash());
             PartitionMap map = found.map(shard, own);
             int partition = (event.routingHash() >>> HASH_PARTITION_SHIFT) % map.partitions();
             return new Destination(stream, shard, partition, found.ownId(), map.version());
         }
         long hash = KeyHash.of(key);
-        Shard shard = shards.ofSlot(KeyHash.slot(hash));
+        Shard shard = shards.ofSlot(stream.name(), KeyHash.slot(hash));
         PartitionMap map = found.map(shard, own);
         return new Destination(stream, shard, map.partition(hash), found.ownId(), map.version());
     }
 
-    private Shard shardFor(int routingHash) {
-        if (own != null && shards.slots().hasSlots(own.number())) {
+    private Shard shardFor(StreamSpec stream, int routingHash) {
+        SlotMap slots = shards.slots().of(stream.name());
+        if (own != null && slots.hasSlots(own.number())) {
             return own;
         }
         List<Shard> withSlots = shards.all().stream()
-                .filter(shard -> shards.slots().hasSlots(shard.number()))
+                .filter(shard -> slots.hasSlots(shard.number()))
                 .toList();
         List<Shard> healthy = withSlots.stream().filter(Shard::isHealthy).toList();
         List<Shard> possible = healthy.isEmpty() ? withSlots : healthy;

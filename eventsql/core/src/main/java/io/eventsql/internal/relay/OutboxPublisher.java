@@ -22,7 +22,9 @@ import io.eventsql.internal.sql.CountedEvents;
 import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.OutboxTable;
 import io.eventsql.internal.sql.ScheduledTable.Scheduled;
+import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StreamTable;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -138,7 +140,8 @@ public final class OutboxPublisher implements Outbox {
             String key = event.key();
             if (key != null) {
                 long hash = KeyHash.of(key);
-                shardNumbers[i] = shards.ofSlot(KeyHash.slot(hash)).number();
+                shardNumbers[i] =
+                        shards.ofSlot(stream.name(), KeyHash.slot(hash)).number();
                 homes[i] = PartitionMap.home(hash, stream.partitions());
             }
         }
@@ -220,11 +223,15 @@ public final class OutboxPublisher implements Outbox {
         }
     }
 
-    /** No keys move while a stream counts their events: so the slots that are valid with the stream stay valid. */
+    /** A stream that counts the events of its keys stays on its shards: so the slots that are read with it stay valid. */
     private Optional<StreamSpec> find(Connection transaction, String name) throws SQLException {
         Optional<StreamSpec> found = tables.events().findStream(transaction, name, clusterId);
         if (found.isPresent() && found.get().keyTracking() != KeyTracking.OFF) {
-            shards.learn(shards.tables().shards().find(transaction));
+            Optional<ShardIdentity> identity = shards.tables().shards().find(transaction);
+            Optional<StreamTable.Row> row = shards.tables().streams().find(transaction, name);
+            if (identity.isPresent() && row.isPresent()) {
+                shards.get(identity.get().number()).learnSlots(row.get());
+            }
         }
         return found;
     }

@@ -149,6 +149,8 @@ final class Sender {
 
         final List<Integer> movedTo = new ArrayList<>();
 
+        final Set<String> movedStreams = new HashSet<>();
+
         int events;
 
         UnsentEvents(UUID producer) {
@@ -201,7 +203,9 @@ final class Sender {
             throw new ShardFailedException(e);
         }
         if (!unsent.moved.isEmpty()) { // before others of the page: what the shard has is known by the greatest number
-            readdress(current, unsent);
+            if (areSlotsCurrent(unsent)) {
+                readdress(current, unsent);
+            }
             return true;
         }
         try {
@@ -257,11 +261,12 @@ final class Sender {
             }
             PartitionMap map = Objects.requireNonNull(maps.get(event.stream()));
             Target target = new Target(shard.ensureStream(stream), partition(event, map));
-            int owner = owner(event, slots);
+            int owner = owner(event, slots.of(stream.name()));
             boolean isStored = stored.getOrDefault(target.streamId(), Long.MIN_VALUE) >= event.number();
             if (!isStored && owner != shard.number()) {
                 unsent.moved.add(event.number());
                 unsent.movedTo.add(owner);
+                unsent.movedStreams.add(event.stream());
             } else if (!isStored) {
                 PartitionGroup group = groups.computeIfAbsent(
                         target, t -> new PartitionGroup(stream, t.streamId(), t.partition(), map.version()));
@@ -307,6 +312,19 @@ final class Sender {
                 .filter(slots::hasSlots)
                 .toList();
         return others.get(event.partition() % others.size());
+    }
+
+    /** Reads the streams of events that seem to belong elsewhere once more: a stream may stay while the slots of others move. */
+    private boolean areSlotsCurrent(UnsentEvents unsent) throws ShardFailedException {
+        SlotMap before = shards.slots();
+        try {
+            for (String stream : unsent.movedStreams) {
+                shard.findStream(stream);
+            }
+        } catch (SQLException e) {
+            throw new ShardFailedException(e);
+        }
+        return shards.slots() == before;
     }
 
     private void readdress(RelayLease current, UnsentEvents unsent) throws SQLException {

@@ -19,6 +19,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
@@ -52,6 +53,7 @@ public final class Shard {
     private volatile ShardIdentity identity;
 
     private volatile Consumer<Shard> slotsListener = shard -> {};
+    private volatile BiConsumer<Shard, StreamTable.Row> streamListener = (shard, row) -> {};
     private volatile boolean configured = true;
 
     private final Incarnation incarnation = new Incarnation(this);
@@ -120,6 +122,11 @@ public final class Shard {
     /** @param listener is called when the database has said something new about the slots, before a map of a stream is replaced */
     void onSlots(Consumer<Shard> listener) {
         slotsListener = listener;
+    }
+
+    /** @param listener is called with each stream that was read, before its map there is replaced */
+    void onStream(BiConsumer<Shard, StreamTable.Row> listener) {
+        streamListener = listener;
     }
 
     /** Remembers what the database has said about the slots, unless something later is known. */
@@ -409,16 +416,22 @@ public final class Shard {
         Optional<StreamTable.Row> row =
                 require().read(connection -> tables.streams().find(connection, stream));
         row.ifPresent(found -> {
-            StreamTable.StoredSlots slots = found.slots();
-            if (slots != null) { // first: a map counts only with the slots that the shard had when it was read
-                learn(slots.version(), ints(slots.slotMap()), slots.former() == null ? null : ints(slots.former()));
-            }
+            learnSlots(found); // first: a map counts only with the slots that the shard had when it was read
             remember(found);
         });
         return row;
     }
 
-    private static int[] ints(Short[] stored) {
+    /** Remembers where the keys of a stream belong, as it was read with the stream in this shard's database. */
+    public void learnSlots(StreamTable.Row found) {
+        streamListener.accept(this, found); // first: without this a stationary stream would move with the slots
+        StreamTable.StoredSlots slots = found.slots();
+        if (slots != null) {
+            learn(slots.version(), ints(slots.slotMap()), slots.former() == null ? null : ints(slots.former()));
+        }
+    }
+
+    static int[] ints(Short[] stored) {
         return Arrays.stream(stored).mapToInt(Short::intValue).toArray();
     }
 

@@ -11,6 +11,7 @@ import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.ShardTable;
 import io.eventsql.internal.sql.SqlSchema;
+import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -47,6 +48,8 @@ public final class Shards {
 
     private final Map<Integer, Shard> addedLater = new ConcurrentHashMap<>();
     private final List<Consumer<Shard>> slotsLost = new CopyOnWriteArrayList<>();
+    private final List<Consumer<String>> streamsSeen = new CopyOnWriteArrayList<>();
+    private final StationaryStreams stationary = new StationaryStreams();
     private volatile SlotMap slots;
     private final List<Database> databases;
     /** The databases that have not been reached yet. */
@@ -73,7 +76,7 @@ public final class Shards {
         Shard[] byNumber = new Shard[cluster.shards()];
         Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
         this.numbered = List.of(byNumber);
-        this.slots = SlotMap.of(List.of(cluster), 0);
+        this.slots = SlotMap.of(List.of(cluster), 0, Map.of());
         this.databases = List.copyOf(databases);
         for (int i = 0; i < names.size(); i++) {
             givenNames.put(databases.get(i), names.get(i));
@@ -96,6 +99,7 @@ public final class Shards {
         this.shards = chooseConfigured();
         for (Shard shard : numbered) {
             shard.onSlots(changed -> learned());
+            shard.onStream((changed, row) -> learned(changed.number(), row));
         }
     }
 
@@ -137,7 +141,28 @@ public final class Shards {
                 .filter(shard -> shard.database().isPresent())
                 .map(Shard::identity)
                 .toList();
-        SlotMap now = SlotMap.of(known.isEmpty() ? List.of(cluster) : known, slots.number() + 1);
+        use(SlotMap.of(known.isEmpty() ? List.of(cluster) : known, slots.number() + 1, stationary.kept()));
+    }
+
+    /** Remembers by which slots the keys of a stream belong to shards, as one of them has said. */
+    private void learned(int shard, StreamTable.Row row) {
+        String stream = row.spec().name();
+        synchronized (slotsLost) { // so none returns from reading a stream before its slots are in use
+            StationaryStreams.Change change = stationary.learn(shard, row);
+            if (change == StationaryStreams.Change.NONE) {
+                return;
+            }
+            SlotMap now = slots.with(stream, stationary.find(stream), slots.number() + 1);
+            if (change == StationaryStreams.Change.OTHER) {
+                use(now);
+            } else { // nothing of it was routed by other slots
+                slots = now;
+                streamsSeen.forEach(listener -> listener.accept(stream));
+            }
+        }
+    }
+
+    private void use(SlotMap now) {
         SlotMap before = slots;
         if (now.sameOwners(before)) {
             return;
@@ -150,11 +175,6 @@ public final class Shards {
         }
     }
 
-    /** Remembers what a shard's database says about the slots. */
-    public void learn(Optional<ShardIdentity> said) {
-        said.ifPresent(identity -> get(identity.number()).learn(identity));
-    }
-
     /** Returns the shard of each slot, as far as this process knows now. */
     public SlotMap slots() {
         return slots;
@@ -163,6 +183,15 @@ public final class Shards {
     /** Returns whether keys have ever moved between shards, or are moving. */
     public boolean haveMoved() {
         return shards.stream().anyMatch(shard -> shard.mapVersion() > 1);
+    }
+
+    /**
+     * Adds a listener for stationary streams that this process has read for the first time.
+     *
+     * @param listener is called with the stream's name before anything of it is routed
+     */
+    public void onStreamSeen(Consumer<String> listener) {
+        streamsSeen.add(listener);
     }
 
     /**
@@ -253,9 +282,9 @@ public final class Shards {
         return shard;
     }
 
-    /** Returns the shard that holds the keys of a slot. */
-    public Shard ofSlot(int slot) {
-        return get(slots.owner(slot));
+    /** Returns the shard that holds the keys of a slot of a stream. */
+    public Shard ofSlot(String stream, int slot) {
+        return get(slots.of(stream).owner(slot));
     }
 
     /** Returns the shard of this data source; empty if there is none, or its database has not been reached yet. */

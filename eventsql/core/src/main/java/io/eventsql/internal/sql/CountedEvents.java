@@ -24,7 +24,7 @@ public final class CountedEvents {
     private static final String CAN_PUBLISH = "SELECT to_regproc(?) IS NOT NULL";
 
     // Index: the primary key of key_version. Locks the rows of the keys until the caller's transaction ends.
-    private static final String PUBLISH = "SELECT eventsql.publish_counted_v1(?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String PUBLISH = "SELECT eventsql.publish_counted_v2(?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     // Index: the primary key. The relay's row is locked.
     private static final String TAKE =
@@ -40,7 +40,7 @@ public final class CountedEvents {
     private final String append;
 
     public CountedEvents(SqlSchema schema) {
-        function = schema.sql("eventsql.publish_counted_v1");
+        function = schema.sql("eventsql.publish_counted_v2");
         publish = schema.sql(PUBLISH);
         take = schema.sql(TAKE);
         append = schema.sql(APPEND);

@@ -29,6 +29,9 @@ public final class DeleteStatements {
     // Locks the row of retention, then that of the stream and those of its partitions, which every append locks first.
     private static final String BEGIN = "SELECT eventsql.begin_delete_stream_v1(?)";
 
+    // Index: the primary key of stationary_stream. Locks the row of shard in share mode.
+    private static final String FORGET_STATIONARY = "SELECT eventsql.forget_stationary_stream_v1(?)";
+
     // Locks the tables that it drops, and the tables of their partitions, exclusively; waits for that for 2 s at most.
     private static final String DROP = "SELECT eventsql.drop_deleted_stream_v1(?, ?)";
 
@@ -61,6 +64,7 @@ public final class DeleteStatements {
      */
     public void begin(Connection connection, String stream) {
         Jooq.using(connection).fetch(schema.sql(BEGIN), stream);
+        Jooq.using(connection).fetch(schema.sql(FORGET_STATIONARY), stream); // if another shard has the stream, too
     }
 
     /**

@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import java.sql.Connection;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -14,10 +15,11 @@ public final class MoveFunctions {
             FROM eventsql.shard_move ORDER BY map_version DESC LIMIT 1""";
 
     // Indexes: the primary keys. Take row locks as the functions say.
-    private static final String DECIDE = "SELECT eventsql.decide_move_v1(?, ?::smallint[], ?)";
-    private static final String JOIN = "SELECT eventsql.join_move_v1(?, ?::smallint[], ?, ?)";
+    private static final String DECIDE = "SELECT eventsql.decide_move_v2(?, ?::smallint[], ?)";
+    private static final String JOIN = "SELECT eventsql.join_move_v2(?, ?::smallint[], ?, ?)";
+    private static final String KEEP = "SELECT eventsql.keep_streams_v1(?, ?, ?::text[], ?::int[], ?::text[])";
     private static final String FREEZE = "SELECT eventsql.freeze_receiver_v1(?, ?)";
-    private static final String BEGIN_CLOSING = "SELECT eventsql.begin_closing_v1(?, ?)";
+    private static final String BEGIN_CLOSING = "SELECT eventsql.begin_closing_v2(?, ?)";
     private static final String RECEIVE = "SELECT eventsql.receive_slots_v1(?, ?, ?, ?, ?::smallint[], ?::int[])";
     private static final String CLOSE = "SELECT eventsql.close_slots_v1(?, ?::smallint[])";
     private static final String OPEN = "SELECT eventsql.open_slots_v1(?, ?::text[], ?::int[], ?::int[], ?::bigint[])";
@@ -33,6 +35,20 @@ public final class MoveFunctions {
             FROM eventsql.slot_end e JOIN eventsql.stream s USING (stream_id)
             WHERE e.map_version = ?
             ORDER BY s.name, e.partition""";
+
+    // Scans stationary_stream. Takes no row lock.
+    private static final String STATIONARY = """
+            SELECT stream, map_version, slot_map::text FROM eventsql.stationary_stream""";
+
+    // Index: the primary key. Takes no row lock.
+    private static final String IS_STATIONARY = """
+            SELECT EXISTS (SELECT FROM eventsql.stationary_stream WHERE stream = ?)""";
+
+    // Scans stationary_stream and sink_producer. Index: producer_batch_of_producer. Takes no row lock.
+    private static final String STAYING = """
+            SELECT stream FROM eventsql.stationary_stream
+            UNION
+            SELECT stream FROM eventsql.sink_streams_v1()""";
 
     // Index: the primary key. Takes no row lock.
     private static final String IS_PREPARED = """
@@ -114,6 +130,42 @@ public final class MoveFunctions {
     /** Records the next slot map, which was decided on another shard. */
     public void join(Connection connection, int version, int[] slotMap, long attempt, boolean isReceiver) {
         Jooq.using(connection).fetch(schema.sql(JOIN), version, boxed(slotMap), attempt, isReceiver);
+    }
+
+    /**
+     * A stream whose keys stay where they are.
+     *
+     * @param slotMap the slot map by which they belong to shards, as text
+     */
+    public record Stationary(String stream, int version, String slotMap) {}
+
+    /** Returns the streams that stay, as far as the shard has recorded them. */
+    public List<Stationary> stationary(Connection connection) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(STATIONARY))
+                .map(r -> new Stationary(r.get(0, String.class), r.get(1, Integer.class), r.get(2, String.class)));
+    }
+
+    /** Returns whether the shard has recorded that a stream stays. */
+    public boolean isStationary(Connection connection, String stream) {
+        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(IS_STATIONARY), stream));
+    }
+
+    /** Returns the names of the streams that stay if keys move now. */
+    public List<String> staying(Connection connection) {
+        return Jooq.using(connection).fetch(schema.sql(STAYING)).map(r -> r.get(0, String.class));
+    }
+
+    /** Records the streams that stay, and rejects from now on who does not know that they do. */
+    public void keep(Connection connection, int version, long attempt, Collection<Stationary> streams) {
+        Jooq.using(connection)
+                .fetch(
+                        schema.sql(KEEP),
+                        version,
+                        attempt,
+                        streams.stream().map(Stationary::stream).toArray(String[]::new),
+                        streams.stream().map(Stationary::version).toArray(Integer[]::new),
+                        streams.stream().map(Stationary::slotMap).toArray(String[]::new));
     }
 
     /**

@@ -27,10 +27,12 @@ public final class StreamTable {
                    (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking,
                    m.map_version, m.partitions AS map_partitions, m.slots, m.moved, m.is_placement,
                    p.map_version AS first_version,
-                   h.map_version AS cluster_version, h.slot_map, h.former_slot_map
+                   h.map_version AS cluster_version, h.slot_map, h.former_slot_map,
+                   k.map_version AS kept_version, k.slot_map AS kept_slot_map
             FROM eventsql.stream s
             JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
             LEFT JOIN eventsql.shard h ON true
+            LEFT JOIN eventsql.stationary_stream k ON k.stream = s.name
             LEFT JOIN LATERAL (
                 SELECT g.map_version, g.partitions, g.slots, g.moved, g.is_placement FROM (
                     SELECT l.map_version, l.partitions, l.slots, l.moved, true AS is_placement
@@ -38,7 +40,7 @@ public final class StreamTable {
                     WHERE l.stream_id = s.stream_id
                     UNION ALL
                     SELECT o.map_version, o.partitions, o.slots, NULL, false FROM eventsql.stream_map o
-                    WHERE o.stream_id = s.stream_id) g
+                    WHERE o.stream_id = s.stream_id AND o.map_version < 2147483647) g
                 ORDER BY g.map_version DESC LIMIT 1) m ON true
             WHERE name = ?""";
 
@@ -91,13 +93,15 @@ public final class StreamTable {
      * @param map where the events of keys belong on that shard; {@code null}: the stream has not grown there, nor have keys moved;
      *     or not read
      * @param slots the slots that the shard had when the row was read; {@code null}: not read
+     * @param kept the slot map by which the keys of a stationary stream belong to shards; {@code null}: it is none, or not read
      */
     public record Row(
             int id,
             StreamSpec spec,
             int firstVersion,
             @Nullable StoredMap map,
-            @Nullable StoredSlots slots) {}
+            @Nullable StoredSlots slots,
+            @Nullable StoredSlots kept) {}
 
     /**
      * The slot map of a shard: see {@link ShardIdentity}.
@@ -233,7 +237,13 @@ public final class StreamTable {
                         keyTracking(r.get("key_tracking", String.class))),
                 r.get("first_version", Integer.class),
                 r.indexOf("map_version") < 0 ? null : map(r),
-                r.indexOf("cluster_version") < 0 ? null : slots(r));
+                r.indexOf("cluster_version") < 0 ? null : slots(r),
+                r.indexOf("kept_version") < 0 ? null : kept(r));
+    }
+
+    private static @Nullable StoredSlots kept(org.jooq.Record r) {
+        Integer version = r.get("kept_version", Integer.class);
+        return version == null ? null : new StoredSlots(version, r.get("kept_slot_map", Short[].class), null);
     }
 
     private static @Nullable StoredSlots slots(org.jooq.Record r) {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.internal.sql.ShardIdentity;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import org.junit.jupiter.api.Test;
 
@@ -31,7 +32,7 @@ class SlotMapTest {
     }
 
     private static List<Integer> owners(ShardIdentity... known) {
-        SlotMap map = SlotMap.of(List.of(known), 1);
+        SlotMap map = SlotMap.of(List.of(known), 1, Map.of());
         return List.of(map.owner(0), map.owner(1), map.owner(2), map.owner(3));
     }
 
@@ -56,14 +57,46 @@ class SlotMapTest {
 
     @Test
     void switched_oneShard_othersStay() {
-        SlotMap before = SlotMap.of(List.of(before(0)), 1);
-        SlotMap after = SlotMap.of(List.of(finished(0)), 2);
+        SlotMap before = SlotMap.of(List.of(before(0)), 1, Map.of());
+        SlotMap after = SlotMap.of(List.of(finished(0)), 2, Map.of());
         SlotMap mixed = before.switched(1, after, 3);
         assertThat(List.of(mixed.owner(2), mixed.owner(3))).containsExactly(0, 2);
         assertThat(before.loses(0, after)).isTrue();
         assertThat(before.loses(2, after)).isFalse();
         assertThat(mixed.hasSlots(2)).isTrue();
         assertThat(before.hasSlots(2)).isFalse();
+    }
+
+    private static List<Integer> ownersOf(String stream, SlotMap map) {
+        SlotMap own = map.of(stream);
+        return List.of(own.owner(0), own.owner(1), own.owner(2), own.owner(3));
+    }
+
+    @Test
+    void of_stationaryStream_keepsItsSlots() {
+        Map<String, SlotMap> kept = Map.of("stays", SlotMap.kept(BEFORE));
+        SlotMap before = SlotMap.of(List.of(before(0)), 1, kept);
+        SlotMap after = SlotMap.of(List.of(finished(0)), 2, kept);
+        assertThat(ownersOf("stays", after)).containsExactly(0, 1, 0, 1);
+        assertThat(ownersOf("moves", after)).containsExactly(0, 1, 2, 2);
+        assertThat(after.of("stays").hasSlots(2)).isFalse();
+        assertThat(ownersOf("stays", before.switched(1, after, 3))).containsExactly(0, 1, 0, 1);
+        assertThat(before.sameOwners(after)).isFalse();
+    }
+
+    /** A process has followed the slots, and reads then that the stream stays: first the calls that wait at shard 2 move back. */
+    @Test
+    void switched_streamTurnsOutToStay_callsOfTheShardMoveFirst() {
+        SlotMap moved = SlotMap.of(List.of(finished(0)), 1, Map.of());
+        SlotMap known = moved.with("stays", SlotMap.kept(BEFORE), 2);
+        assertThat(moved.sameOwners(known)).isFalse();
+        assertThat(moved.loses(2, known)).isTrue();
+        assertThat(moved.loses(0, known)).isFalse();
+        assertThat(ownersOf("stays", moved.switched(0, known, 3))).containsExactly(0, 1, 2, 2);
+        SlotMap switched = moved.switched(2, known, 3);
+        assertThat(ownersOf("stays", switched)).containsExactly(0, 1, 0, 1);
+        assertThat(ownersOf("moves", switched)).containsExactly(0, 1, 2, 2);
+        assertThat(switched.sameOwners(known)).isTrue();
     }
 
     @Test

@@ -3,6 +3,7 @@ package io.eventsql.flink.sink;
 import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
 import io.eventsql.flink.sink.SinkDatabase.WrongDatabaseException;
 import io.eventsql.flink.sink.SinkSql.Identity;
+import io.eventsql.flink.sink.SinkSql.StoredMap;
 import java.sql.SQLException;
 import java.util.Collections;
 import java.util.HashMap;
@@ -28,6 +29,8 @@ final class SinkCluster implements AutoCloseable {
     private final String stream;
     /** The maps of the stream, as they were read last. */
     private final Map<Integer, PartitionMap> maps = new HashMap<>();
+    /** The slot map of the stream, if its keys stay while those of others move. A stream that stays does so for good. */
+    private List<Integer> ownSlotMap = List.of();
 
     private @Nullable Identity cluster;
 
@@ -63,9 +66,12 @@ final class SinkCluster implements AutoCloseable {
             try {
                 Identity found = database.findIdentity();
                 confirm(found, database);
-                Optional<PartitionMap> map = database.findMap(stream);
+                Optional<StoredMap> map = database.findMap(stream);
                 if (map.isPresent()) {
-                    maps.put(found.shard(), map.get());
+                    maps.put(found.shard(), map.get().map());
+                    ownSlotMap = map.get().slotMap().isEmpty()
+                            ? ownSlotMap
+                            : map.get().slotMap();
                     identity = found;
                 }
             } catch (WrongDatabaseException e) {
@@ -77,7 +83,7 @@ final class SinkCluster implements AutoCloseable {
         if (identity == null) {
             throw failure != null ? failure : new WrongDatabaseException("Stream " + stream + " does not exist");
         }
-        return routes(identity, maps);
+        return routes(ownSlotMap.isEmpty() ? identity.slotMap() : ownSlotMap, maps);
     }
 
     /**
@@ -87,14 +93,15 @@ final class SinkCluster implements AutoCloseable {
     KeyRoutes findNextRoutes(EventBatch batch) throws SQLException {
         int number = batch.target().shard();
         SinkDatabase database = shard(number);
-        return routes(
-                database.findIdentity(), Map.of(number, database.findNextMap(batch.stream(), batch.mapVersion())));
+        List<Integer> slotMap = database.findIdentity().slotMap();
+        StoredMap next = database.findNextMap(batch.stream(), batch.mapVersion());
+        return routes(next.slotMap().isEmpty() ? slotMap : next.slotMap(), Map.of(number, next.map()));
     }
 
-    private static KeyRoutes routes(Identity identity, Map<Integer, PartitionMap> maps) {
-        Set<Integer> withSlots = Set.copyOf(identity.slotMap());
+    private static KeyRoutes routes(List<Integer> slotMap, Map<Integer, PartitionMap> maps) {
+        Set<Integer> withSlots = Set.copyOf(slotMap);
         return new KeyRoutes(
-                identity.slotMap(),
+                slotMap,
                 IntStream.rangeClosed(0, Collections.max(withSlots))
                         .mapToObj(number -> withSlots.contains(number)
                                 ? maps.getOrDefault(number, PartitionMap.UNREAD)

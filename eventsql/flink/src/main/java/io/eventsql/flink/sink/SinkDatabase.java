@@ -1,7 +1,7 @@
 package io.eventsql.flink.sink;
 
-import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
 import io.eventsql.flink.sink.SinkSql.Identity;
+import io.eventsql.flink.sink.SinkSql.StoredMap;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class SinkDatabase implements AutoCloseable {
     private static final Executor SAME_THREAD = Runnable::run;
-    private static final int SCHEMA_VERSION_MIN = 27;
+    private static final int SCHEMA_VERSION_MIN = 31;
     private static final int STALE_ATTEMPTS_MAX = 3;
 
     private final DataSource dataSource;
@@ -65,19 +65,19 @@ final class SinkDatabase implements AutoCloseable {
     }
 
     /** Returns the map of a stream as it is now; empty if the stream does not exist here. */
-    Optional<PartitionMap> findMap(String stream) throws SQLException {
+    Optional<StoredMap> findMap(String stream) throws SQLException {
         return transaction(current -> findMap(current, stream));
     }
 
-    private Optional<PartitionMap> findMap(Connection current, String stream) throws SQLException {
+    private Optional<StoredMap> findMap(Connection current, String stream) throws SQLException {
         requireIdentity(current);
         return sql.findMap(current, stream);
     }
 
     /** Returns the map of a stream that followed a version, or the newest if none is known to have followed. */
-    PartitionMap findNextMap(String stream, int version) throws SQLException {
+    StoredMap findNextMap(String stream, int version) throws SQLException {
         return transaction(current -> {
-            Optional<PartitionMap> next = sql.findNextMap(current, stream, version);
+            Optional<StoredMap> next = sql.findNextMap(current, stream, version);
             return (next.isPresent() ? next : findMap(current, stream)).orElseThrow(() -> missing(stream));
         });
     }

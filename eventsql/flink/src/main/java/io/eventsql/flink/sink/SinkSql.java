@@ -35,24 +35,27 @@ final class SinkSql {
             FROM eventsql.stream
             WHERE name = ?""";
 
-    // Indexes: stream_name_unique, the primary keys of stream_partition and stream_map. Takes no lock.
+    // Indexes: stream_name_unique, the primary keys of stream_partition, stream_map and stationary_stream. Takes no
+    // lock. The greatest version is none of a map.
     private static final String FIND_MAP = """
-            SELECT s.partitions, coalesce(m.map_version, p.map_version), m.partitions, m.slots
+            SELECT s.partitions, coalesce(m.map_version, p.map_version), m.partitions, m.slots, k.slot_map
             FROM eventsql.stream s
             JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
+            LEFT JOIN eventsql.stationary_stream k ON k.stream = s.name
             LEFT JOIN LATERAL (
                 SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
-                WHERE g.stream_id = s.stream_id
+                WHERE g.stream_id = s.stream_id AND g.map_version < 2147483647
                 ORDER BY g.map_version DESC LIMIT 1) m ON true
             WHERE s.name = ?""";
 
-    // Indexes: stream_name_unique, the primary key of stream_map. Takes no lock.
+    // Indexes: stream_name_unique, the primary keys of stream_map and stationary_stream. Takes no lock.
     private static final String FIND_NEXT_MAP = """
-            SELECT s.partitions, m.map_version, m.partitions, m.slots
+            SELECT s.partitions, m.map_version, m.partitions, m.slots, k.slot_map
             FROM eventsql.stream s
+            LEFT JOIN eventsql.stationary_stream k ON k.stream = s.name
             JOIN LATERAL (
                 SELECT g.map_version, g.partitions, g.slots FROM eventsql.stream_map g
-                WHERE g.stream_id = s.stream_id AND g.map_version > ?
+                WHERE g.stream_id = s.stream_id AND g.map_version > ? AND g.map_version < 2147483647
                 ORDER BY g.map_version LIMIT 1) m ON true
             WHERE s.name = ?""";
 
@@ -156,9 +159,18 @@ final class SinkSql {
     }
 
     /**
+     * Where the keys of a stream belong, as a shard says.
+     *
+     * @param map the map of its partitions there
+     * @param slotMap for each key slot the number of its shard, of a stream whose keys stay while those of others move; empty: it is
+     *     none
+     */
+    record StoredMap(PartitionMap map, List<Integer> slotMap) {}
+
+    /**
      * Returns the newest map of a stream; empty if the stream does not exist.
      */
-    Optional<PartitionMap> findMap(Connection connection, String stream) throws SQLException {
+    Optional<StoredMap> findMap(Connection connection, String stream) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(findMap)) {
             statement.setString(1, stream);
             return readMap(statement);
@@ -166,7 +178,7 @@ final class SinkSql {
     }
 
     /** Returns the map of a stream that followed a version; empty if none is known to have followed. */
-    Optional<PartitionMap> findNextMap(Connection connection, String stream, int version) throws SQLException {
+    Optional<StoredMap> findNextMap(Connection connection, String stream, int version) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(findNextMap)) {
             statement.setInt(1, version);
             statement.setString(2, stream);
@@ -174,16 +186,17 @@ final class SinkSql {
         }
     }
 
-    private static Optional<PartitionMap> readMap(PreparedStatement statement) throws SQLException {
+    private static Optional<StoredMap> readMap(PreparedStatement statement) throws SQLException {
         try (ResultSet row = statement.executeQuery()) {
             if (!row.next()) {
                 return Optional.empty();
             }
             Array slots = row.getArray(4);
-            return Optional.of(
-                    slots == null
-                            ? PartitionMap.first(row.getInt(2), row.getInt(1))
-                            : new PartitionMap(row.getInt(2), row.getInt(3), numbers(slots)));
+            PartitionMap map = slots == null
+                    ? PartitionMap.first(row.getInt(2), row.getInt(1))
+                    : new PartitionMap(row.getInt(2), row.getInt(3), numbers(slots));
+            Array slotMap = row.getArray(5);
+            return Optional.of(new StoredMap(map, slotMap == null ? List.of() : numbers(slotMap)));
         }
     }
 

@@ -2,7 +2,6 @@ package io.eventsql.flink.sink;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
@@ -279,9 +278,37 @@ class BatchAppenderIT {
                 appender.append(List.of(new EventBatch(
                         UUID.randomUUID(), 1, "later", target, routes.mapVersion(target), List.of(event))));
             }
-            assertThatThrownBy(() -> other.eventSql.moveShards(List.of(0)))
-                    .hasMessageContaining("sink of moved of an engine writes");
+            // The stream of a sink that writes exactly once stays where it is, also for a sink that has not noticed.
+            try (BatchAppender noticesNothing = new BatchAppender(later);
+                    BatchAppender restarted = new BatchAppender(later)) {
+                KeyRoutes before = noticesNothing.findRoutes();
+                UUID producer = UUID.randomUUID();
+                List<EventBatch> checkpoint =
+                        List.of(ofLater(before, producer, 1, "b"), ofLater(before, producer, 2, "c"));
+                noticesNothing.append(checkpoint.subList(0, 1));
+                assertThat(other.eventSql.moveShards(List.of(0)).staying()).containsExactly("later");
+                noticesNothing.append(checkpoint);
+                KeyRoutes after = restarted.findRoutes();
+                assertThat(after.of("k")).isEqualTo(before.of("k")).isEqualTo(after.ofTurn(0));
+                restarted.append(checkpoint);
+                restarted.append(List.of(ofLater(after, UUID.randomUUID(), 1, "d")));
+            }
+            assertThat(other.query("SELECT s.shard_number, convert_from(e.value, 'UTF8')"
+                            + " FROM eventsql.events_later e, eventsql.shard s WHERE octet_length(e.value) > 0"
+                            + " AND e.value <> '\\x01' ORDER BY e.event_offset"))
+                    .containsExactly("1|b", "1|c", "1|d");
         }
+    }
+
+    private static EventBatch ofLater(KeyRoutes routes, UUID producer, long number, String value) {
+        Target target = routes.of("k");
+        return new EventBatch(
+                producer,
+                number,
+                "later",
+                target,
+                routes.mapVersion(target),
+                List.of(new EncodedEvent("k", value.getBytes(StandardCharsets.UTF_8), null)));
     }
 
     @Test
