@@ -12,11 +12,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The calls of one shard that wait for transactions of the application, which publish for the same keys, and the calls that must
- * follow them. They occupy neither lanes nor threads, so calls with other keys are appended meanwhile. Not thread-safe: guarded by
+ * follow them. They occupy neither lanes nor threads, so calls with other keys are still appended. Not thread-safe: guarded by
  * {@link PublishQueue}'s lock.
  *
  * <p>Calls with a common key form a group, and so do two groups with a call that has keys of both. The first call of a group is
- * tried again from time to time, in a batch of its own, so that the batches of others do not fail with it. When it has ended, the
+ * retried from time to time, in a batch of its own, so that the batches of others do not fail with it. When it has ended, the
  * rest of the group goes back to the queue.
  */
 final class HeldCalls {
@@ -28,7 +28,7 @@ final class HeldCalls {
         private final Set<String> keys = new HashSet<>();
         /** In the order of the calls. */
         private final List<PublishCall> calls = new ArrayList<>();
-        /** The calls that are being tried; several if groups were joined meanwhile. */
+        /** The calls that are being tried; several if groups were joined since. */
         private final Set<PublishCall> tried = new HashSet<>();
         /** Whether the first call is to be tried. */
         private boolean isDue;

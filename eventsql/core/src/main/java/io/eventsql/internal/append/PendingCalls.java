@@ -144,7 +144,7 @@ final class PendingCalls {
 
     /**
      * Holds calls that a batch gives back, because transactions of the application have their keys, and those that must follow them,
-     * without holding back others. They are tried again after {@link #tryHeld}.
+     * without holding back others. They are retried after {@link #tryHeld}.
      */
     void hold(List<PublishCall> given) {
         given.forEach(held::hold);
@@ -164,7 +164,7 @@ final class PendingCalls {
         }
     }
 
-    /** Has a call of each group of held calls tried again; returns whether there are some. */
+    /** Has a call of each group of held calls retried; returns whether there are some. */
     boolean tryHeld() {
         held.setDue();
         return !held.isEmpty();

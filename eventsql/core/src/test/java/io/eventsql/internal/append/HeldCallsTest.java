@@ -56,7 +56,7 @@ class HeldCallsTest {
         assertThat(batch.calls()).containsExactlyElementsOf(TestCalls.calls(calls));
     }
 
-    /** Has held calls tried again from now on, as the publisher's timer does. */
+    /** Has held calls retried from now on, as the publisher's timer does. */
     private void startTimer() {
         threads.add(Thread.ofPlatform().start(() -> {
             while (!Thread.interrupted()) {
