@@ -18,6 +18,8 @@ final class BatchParts {
     private final Deque<Batch> waiting = new ArrayDeque<>();
     /** Batches taken in addition, while the whole batch was in progress. */
     private final List<Batch> added = new ArrayList<>();
+    /** The keys of the calls that were given back to wait for transactions: later calls with one of them must follow. */
+    private final Set<String> heldKeys = new HashSet<>();
 
     BatchParts(PublishQueue queue, Batch whole) {
         this.queue = queue;
@@ -63,10 +65,15 @@ final class BatchParts {
         List<Batch> others = new ArrayList<>();
         List<Batch> after = new ArrayList<>();
         divide(part, others, after);
-        part.hold();
-        after.forEach(Batch::hold);
+        hold(part, part.calls());
+        after.forEach(other -> hold(other, other.calls()));
         waiting.clear();
         waiting.addAll(others);
+    }
+
+    private void hold(Batch of, List<PublishCall> calls) {
+        calls.forEach(call -> call.addKeysTo(heldKeys));
+        of.withCalls(calls).hold();
     }
 
     /** Divides the other parts into what may come before the call, and what must follow it. */
@@ -104,7 +111,17 @@ final class BatchParts {
             return false;
         }
         added.add(more);
-        waiting.add(more.withCalls(more.calls()));
+        List<PublishCall> independent = new ArrayList<>();
+        for (PublishCall call : more.calls()) {
+            if (call.hasKeyOf(heldKeys)) {
+                hold(more, List.of(call));
+            } else {
+                independent.add(call);
+            }
+        }
+        if (!independent.isEmpty()) {
+            waiting.add(more.withCalls(independent));
+        }
         return true;
     }
 

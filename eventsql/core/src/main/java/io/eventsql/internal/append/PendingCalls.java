@@ -49,6 +49,9 @@ final class PendingCalls {
     private final Deque<PublishCall> ofAnyLane = new ArrayDeque<>();
     private final Deque<PublishCall> wide = new ArrayDeque<>();
     private final HeldCalls held = new HeldCalls();
+    /** The lanes whose last batch was one of a held call: waiting calls come first now, however many are held. */
+    private final BitSet triedLanes = new BitSet();
+
     private final BitSet busyLanes = new BitSet();
     private final Map<String, Integer> rotation = new HashMap<>();
     /** The map by which the waiting calls of each stream are routed, unless {@link #rerouting}. */
@@ -147,7 +150,13 @@ final class PendingCalls {
      * without holding back others. They are retried after {@link #tryHeld}.
      */
     void hold(List<PublishCall> given) {
-        given.forEach(held::hold);
+        boolean isNew = false;
+        for (PublishCall call : given) {
+            isNew |= held.hold(call);
+        }
+        if (!isNew) {
+            return;
+        }
         List<PublishCall> waiting = new ArrayList<>(wide);
         ofLane.forEach(waiting::addAll);
         waiting.sort(Comparator.comparingLong(PublishCall::sequence)); // a call with two keys holds back those of both
@@ -164,10 +173,9 @@ final class PendingCalls {
         }
     }
 
-    /** Has a call of each group of held calls retried; returns whether there are some. */
+    /** Counts a tick of the timer by which held calls are retried; returns whether some are to be retried now. */
     boolean tryHeld() {
-        held.setDue();
-        return !held.isEmpty();
+        return held.tick();
     }
 
     /** Puts what was held behind the calls of a batch, unless they are held again, back to its place. */
@@ -175,13 +183,18 @@ final class PendingCalls {
         if (held.isEmpty()) {
             return;
         }
-        Set<Deque<PublishCall>> changed = Collections.newSetFromMap(new IdentityHashMap<>());
         for (PublishCall call : batch.calls()) {
-            for (PublishCall following : held.endTry(call)) {
-                countIn(following);
-                queueOf(following).add(following);
-                changed.add(queueOf(following));
-            }
+            putInOrder(held.endTry(call));
+        }
+    }
+
+    /** Puts calls that were held to their places in the queue. */
+    private void putInOrder(List<PublishCall> freed) {
+        Set<Deque<PublishCall>> changed = Collections.newSetFromMap(new IdentityHashMap<>());
+        for (PublishCall call : freed) {
+            countIn(call);
+            queueOf(call).add(call);
+            changed.add(queueOf(call));
         }
         for (Deque<PublishCall> queue : changed) {
             List<PublishCall> ordered = new ArrayList<>(queue);
@@ -256,6 +269,11 @@ final class PendingCalls {
         return calls == 0 && held.isEmpty();
     }
 
+    /** Returns whether calls wait that a thread may be able to take. */
+    boolean hasWork() {
+        return calls > 0 || held.hasDue();
+    }
+
     /** Returns whether a thread is blocked until one of the waiting calls is stored. */
     boolean hasWaitingCaller() {
         return callsOfWaitingCallers > 0;
@@ -279,13 +297,24 @@ final class PendingCalls {
         if (free.isEmpty() || rerouting) {
             return null;
         }
-        if (!held.isEmpty()) {
-            Batch tried = takeHeld(free);
-            if (tried != null || held.hasDue(this::isWide)) { // or its lanes would hardly ever be free at the same time
-                return tried;
-            }
+        if (held.isEmpty()) {
+            return takeWaiting(free);
         }
-        if (calls == 0) {
+        Batch tried = takeHeld(free, calls == 0 ? new BitSet() : triedLanes);
+        if (tried != null) {
+            return tried;
+        }
+        Batch taken = takeWaiting(free);
+        if (taken != null) {
+            triedLanes.andNot(taken.lanes());
+        } else if (wide.isEmpty()) { // otherwise the lanes would hardly ever be free for the wide call
+            return takeHeld(free, new BitSet());
+        }
+        return taken;
+    }
+
+    private @Nullable Batch takeWaiting(BitSet free) {
+        if (free.isEmpty() || calls == 0) {
             return null;
         }
         if (isWorthSharing() && wide.isEmpty()) {
@@ -295,17 +324,34 @@ final class PendingCalls {
         return new Builder(free, batchEventsMax).build();
     }
 
-    private @Nullable Batch takeHeld(BitSet free) {
-        PublishCall call = held.takeDue(due -> {
-            BitSet others = lanesOf(due);
-            others.andNot(free);
-            return others.isEmpty();
-        });
-        if (call == null) {
-            return null;
+    /**
+     * Returns a held call that is to be retried.
+     *
+     * @param free the free lanes; those are removed that a held call needs which has to wait for other lanes
+     * @param notNow lanes whose waiting calls come first
+     */
+    private @Nullable Batch takeHeld(BitSet free, BitSet notNow) {
+        BitSet available = (BitSet) free.clone();
+        available.andNot(notNow);
+        for (PublishCall call : held.due()) {
+            BitSet needed = lanesOf(call);
+            BitSet missing = (BitSet) needed.clone();
+            missing.andNot(available);
+            if (missing.isEmpty()) {
+                return retry(call, needed);
+            } else if (needed.cardinality() > 1 && !needed.intersects(notNow)) {
+                available.andNot(needed);
+                free.andNot(needed);
+            }
         }
-        Batch batch = new Batch(List.of(call), Map.of(), nextBatchNumber(), lanesOf(call));
-        busyLanes.or(batch.lanes());
+        return null;
+    }
+
+    private Batch retry(PublishCall call, BitSet needed) {
+        Batch batch = new Batch(List.of(call), Map.of(), nextBatchNumber(), needed);
+        held.beginTry(call);
+        triedLanes.or(needed);
+        busyLanes.or(needed);
         return batch;
     }
 
@@ -315,10 +361,6 @@ final class PendingCalls {
             of.set(call.partition(event) % lanes);
         }
         return of;
-    }
-
-    private boolean isWide(PublishCall call) {
-        return lanesOf(call).cardinality() > 1;
     }
 
     /**
@@ -378,6 +420,7 @@ final class PendingCalls {
     void putBack(Batch batch) {
         done(batch);
         batch.calls().reversed().forEach(this::addFirst);
+        endTries(batch);
     }
 
     private void addFirst(PublishCall call) {
@@ -499,7 +542,7 @@ final class PendingCalls {
         ofLane.forEach(queue -> removeExpired(queue, nowNanos, searchFully, expired));
         removeExpired(ofAnyLane, nowNanos, searchFully, expired);
         removeExpired(wide, nowNanos, searchFully, expired);
-        held.removeExpired(nowNanos, expired);
+        putInOrder(held.removeExpired(nowNanos, expired));
     }
 
     /**

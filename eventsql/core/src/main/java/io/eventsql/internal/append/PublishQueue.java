@@ -329,7 +329,7 @@ final class PublishQueue {
 
     /** Wakes a thread for calls whose lanes may be free now. */
     private void wakeForWaiting() {
-        if (pending.calls() > 0) {
+        if (pending.hasWork()) {
             idle.wake();
         }
     }

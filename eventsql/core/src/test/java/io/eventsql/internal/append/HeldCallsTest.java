@@ -129,6 +129,85 @@ class HeldCallsTest {
         assertCalls(pending.takeBatch(), held);
     }
 
+    /** Each of a hundred held calls is retried in a batch of its own, again and again. */
+    @Test
+    void takeBatch_manyCallsAreHeld_othersAreTakenInTurnAlsoThoseOfAllLanes() {
+        PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
+        for (int key = 100; key < 200; key++) {
+            pending.hold(List.of(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, key).call));
+        }
+        List<PublishCall> others = new ArrayList<>();
+        for (int i = 0; i < 6; i++) {
+            others.add(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, i).call);
+            others.add(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, i, i + 1).call);
+        }
+        others.forEach(pending::add);
+        Set<PublishCall> taken = new HashSet<>();
+        Deque<Batch> inProgress = new ArrayDeque<>();
+        for (int turn = 0; turn < 100; turn++) {
+            for (int tick = 0; tick < 20; tick++) {
+                pending.tryHeld();
+            }
+            Batch batch = pending.takeBatch();
+            if (batch != null) {
+                inProgress.add(batch);
+            }
+            if (batch == null || inProgress.size() == 2) {
+                Batch ended = inProgress.remove();
+                pending.done(ended);
+                List<PublishCall> again = new ArrayList<>(ended.calls());
+                again.removeAll(others);
+                taken.addAll(ended.calls());
+                pending.hold(again);
+                pending.endTries(ended);
+            }
+        }
+        assertThat(taken).containsAll(others).hasSizeGreaterThan(others.size() + 20);
+    }
+
+    @Test
+    void removeExpired_firstOfAGroup_thoseBehindItDoNotOvertakeCallsOfOtherKeys() {
+        PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
+        long deadline = System.nanoTime() + TestCalls.FAR;
+        pending.add(TestCalls.callOfKeys(deadline, 1).call);
+        Batch busy = pending.takeBatch();
+        Call held = TestCalls.callOfKeys(deadline, 0);
+        pending.hold(List.of(held.call));
+        Call waiting = TestCalls.callOfKeys(2 * deadline, 1);
+        Call ofBoth = TestCalls.callOfKeys(2 * deadline, 0, 1);
+        pending.add(waiting.call);
+        pending.add(ofBoth.call);
+        assertThat(pending.calls()).isEqualTo(1);
+        List<PublishCall> expired = new ArrayList<>();
+        pending.removeExpired(deadline, expired::add);
+        assertThat(expired).containsExactly(held.call);
+        pending.tryHeld();
+        pending.done(busy);
+        assertCalls(pending.takeBatch(), waiting, ofBoth);
+    }
+
+    /** A part of a batch is held, another one times out, and lets further calls of its lanes come before. */
+    @Test
+    void defer_afterAnotherPartWasHeld_callsOfItsKeyDoNotComeBefore() throws Exception {
+        Call held = put(0);
+        Call slow = put(2);
+        Batch whole = queue.finishAndTake(null);
+        BatchParts parts = new BatchParts(queue, whole);
+        parts.split(whole);
+        parts.hold(parts.next());
+        Call ofHeldKey = put(0);
+        Batch part = parts.next();
+        assertCalls(part, slow);
+        assertThat(parts.defer(part)).as("others come before").isFalse();
+        assertCalls(parts.next(), slow);
+        parts.finish();
+        slow.call.failAsNotStored("the end of it", null);
+        startTimer();
+        Batch tried = queue.finishAndTake(whole);
+        assertCalls(tried, held);
+        assertCalls(queue.finishAndTake(tried), ofHeldKey);
+    }
+
     @Test
     void expire_heldCall_failsAsNotStoredAndThoseBehindItAreTried() throws Exception {
         long deadline = System.nanoTime();
@@ -190,7 +269,8 @@ class HeldCallsTest {
             int[] keys = random.ints(random.nextInt(20) == 0 ? 3 : 1, 0, 16)
                     .distinct()
                     .toArray();
-            Call call = TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, keys);
+            long timeToLive = random.nextInt(20) == 0 ? random.nextInt(20_000_000) : TestCalls.FAR;
+            Call call = TestCalls.callOfKeys(System.nanoTime() + timeToLive, keys);
             for (int key : keys) {
                 expected.computeIfAbsent("" + key, k -> new ArrayDeque<>());
                 synchronized (expected) {
@@ -217,7 +297,9 @@ class HeldCallsTest {
             thread.join();
         }
         assertThat(failures).as("seed %d", seed).isEmpty();
-        assertThat(expected.values()).as("not stored, seed %d", seed).allMatch(Deque::isEmpty);
+        assertThat(expected.values())
+                .as("not stored, seed %d", seed)
+                .allMatch(left -> left.stream().allMatch(call -> call.deadlineNanos() - System.nanoTime() <= 0));
         assertThat(all.bufferedBytes()).isZero();
     }
 
@@ -232,9 +314,18 @@ class HeldCallsTest {
                 blocked.addAll(keys);
                 continue;
             }
+            long now = System.nanoTime();
             synchronized (expected) {
                 for (String key : keys) {
-                    if (expected.get(key).poll() != call) {
+                    Deque<PublishCall> ofKey = expected.get(key);
+                    while (!ofKey.isEmpty()
+                            && ofKey.peek() != call
+                            && ofKey.peek().deadlineNanos() - now <= 0) {
+                        ofKey.remove(); // it has expired
+                    }
+                    boolean isNext = ofKey.peek() == call;
+                    ofKey.remove(call);
+                    if (!isNext && call.deadlineNanos() - now > 0) {
                         overtaken.put(key, call);
                     }
                 }
