@@ -102,12 +102,12 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> st
 
 
 def overview(folders: Sequence[Path]) -> str:
-    """The rows of the main job and the systems side by side, each of the first set that has it."""
+    """The main job, appends of rows and of blocks, and all systems, each of the first set that has it."""
     parts = list(filter(None, [main_job(folders)]))
-    for folder in folders:
-        if limits := [result for result in read(folder) if "parts" in result]:
-            parts.append(table(limits))
-            break
+    newest: dict[str, dict[str, Any]] = {}
+    for result in (result for folder in folders for result in read(folder) if _appends(result)):
+        newest.setdefault(result["settings"]["limits"]["storage"], result)
+    parts += [table([newest[storage]]) for storage in sorted(newest, reverse=True)]
     if compared := comparison(folders):
         parts += [str(compared[0].result["description"]), side_by_side(compared), machine(compared)]
     return "\n\n".join(parts)
@@ -129,11 +129,13 @@ def _of_machine(results: Sequence[dict[str, Any]], omitted: str) -> str:
     rows = [_row(command, runs) for command, runs in sorted(commands.items(), key=_offered)]
     for row in rows:
         row.pop(omitted, None)
-    limits = [
-        result for result in results if any(part["name"] == "append" for part in result.get("parts", []))
-    ]
+    limits = [result for result in results if _appends(result)]
     parts = [markdown_table(rows)] if rows else []
     return "\n\n".join([*parts, *(_limits(result) for result in limits), _machine(results)])
+
+
+def _appends(result: dict[str, Any]) -> bool:
+    return any(part["name"] == "append" for part in result.get("parts", []))
 
 
 def _offered(command: tuple[str, list[dict[str, Any]]]) -> tuple[bool, int]:
