@@ -6,9 +6,9 @@ import java.util.BitSet;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.Deque;
-import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.Iterator;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -177,9 +177,16 @@ final class CallQueues {
         return some;
     }
 
-    /** Removes the calls with keys that meet a condition, which is asked in their order. */
-    void removeWithKeys(Predicate<PublishCall> condition) {
-        Set<PublishCall> removed = new HashSet<>();
+    /** Removes a call with keys. */
+    void remove(PublishCall call) {
+        if (queueOf(call).remove(call)) {
+            countOut(call);
+        }
+    }
+
+    /** Removes and returns the calls with keys that meet a condition, which is asked in their order. */
+    List<PublishCall> removeWithKeys(Predicate<PublishCall> condition) {
+        Set<PublishCall> removed = new LinkedHashSet<>();
         for (PublishCall call : allWithKeys()) {
             if (condition.test(call)) {
                 countOut(call);
@@ -190,6 +197,7 @@ final class CallQueues {
             wide.removeIf(removed::contains);
             ofLane.forEach(queue -> queue.removeIf(removed::contains));
         }
+        return List.copyOf(removed);
     }
 
     /** Removes the calls without keys. */

@@ -3,7 +3,6 @@ package io.eventsql.internal.append;
 import io.eventsql.internal.shard.PartitionMap;
 import java.util.ArrayList;
 import java.util.BitSet;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +21,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>If few events wait, a batch takes all free lanes, so that all calls share one commit. If many wait, a batch takes one
  * lane and its share of the events, so that several batches are appended concurrently.
+ *
+ * <p>Calls that wait for a transaction of the application are {@link HeldCalls held}: they and what must follow them are passed over.
  */
 final class PendingCalls {
     /** Above this number of waiting events, a second concurrent commit pays off. */
@@ -34,8 +35,8 @@ final class PendingCalls {
     private final long batchBytesMax;
     private final CallQueues waiting;
     private final HeldCalls held = new HeldCalls();
-    /** The lanes whose last batch was one of a held call: waiting calls come first now, however many are held. */
-    private final BitSet triedLanes = new BitSet();
+    /** The lanes whose last batch was a held call that was retried. */
+    private final BitSet retriedLanes = new BitSet();
 
     private final BitSet busyLanes = new BitSet();
     private final Map<String, Integer> rotation = new HashMap<>();
@@ -60,9 +61,7 @@ final class PendingCalls {
 
     void add(PublishCall call) {
         call.setSequence(++lastSequence);
-        if (held.isEmpty() || !held.holdBehind(call)) {
-            waiting.add(call);
-        }
+        waiting.add(call);
         if (!call.map().equals(lastMap) || !call.stream().name().equals(lastStream)) {
             addMap(call.stream().name(), call.map());
         }
@@ -95,8 +94,7 @@ final class PendingCalls {
      */
     void reroute(Function<PublishCall, List<PublishCall>> route) {
         List<PublishCall> all = waiting.removeAll();
-        all.addAll(held.removeAll());
-        all.sort(Comparator.comparingLong(PublishCall::sequence));
+        held.clear();
         maps.clear();
         lastMap = null;
         rerouting = false;
@@ -110,32 +108,17 @@ final class PendingCalls {
     }
 
     /**
-     * Holds calls that a batch gives back, because transactions of the application have their keys, and those that must follow them,
-     * without holding back others. They are retried after {@link #tryHeld}.
+     * Takes calls back that wait for transactions of the application, which have their keys. They and those that must follow them hold
+     * back no others.
      */
     void hold(List<PublishCall> given) {
-        boolean isNew = false;
-        for (PublishCall call : given) {
-            isNew |= held.hold(call);
-        }
-        if (isNew) {
-            waiting.removeWithKeys(held::holdBehind); // in their order: one with two keys holds back those of both
-        }
+        waiting.addInOrder(given);
+        given.forEach(held::add);
     }
 
     /** Counts a tick of the timer by which held calls are retried; returns whether some are to be retried now. */
-    boolean tryHeld() {
+    boolean tick() {
         return held.tick();
-    }
-
-    /** Puts what was held behind the calls of a batch, unless they are held again, back to its place. */
-    void endTries(Batch batch) {
-        if (held.isEmpty()) {
-            return;
-        }
-        for (PublishCall call : batch.calls()) {
-            waiting.addInOrder(held.endTry(call));
-        }
     }
 
     /** Has the waiting calls routed anew before the next batch, because the shard has closed slots. */
@@ -143,23 +126,9 @@ final class PendingCalls {
         rerouting = true;
     }
 
-    /** Returns the number of calls that wait to be taken. */
+    /** Returns the number of waiting calls. */
     int calls() {
         return waiting.calls();
-    }
-
-    /** Returns the number of calls, with those that are held. */
-    int allCalls() {
-        return waiting.calls() + held.size();
-    }
-
-    boolean isEmpty() {
-        return waiting.calls() == 0 && held.isEmpty();
-    }
-
-    /** Returns whether calls wait that a thread may be able to take. */
-    boolean hasWork() {
-        return waiting.calls() > 0 || held.hasDue();
     }
 
     /** Returns whether a thread is blocked until one of the waiting calls is stored. */
@@ -182,27 +151,14 @@ final class PendingCalls {
         BitSet free = new BitSet(lanes);
         free.set(0, lanes);
         free.andNot(busyLanes);
-        if (free.isEmpty() || rerouting) {
+        if (free.isEmpty() || waiting.calls() == 0 || rerouting) {
             return null;
         }
-        if (held.isEmpty()) {
-            return takeWaiting(free);
-        }
-        Batch tried = takeHeld(free, waiting.calls() == 0 ? new BitSet() : triedLanes);
-        if (tried != null) {
-            return tried;
-        }
-        Batch taken = takeWaiting(free);
-        if (taken != null) {
-            triedLanes.andNot(taken.lanes());
-        } else if (!waiting.hasWide()) { // otherwise the lanes would hardly ever be free for the wide call
-            return takeHeld(free, new BitSet());
-        }
-        return taken;
+        return held.isEmpty() ? takeWaiting(free) : takeAroundHeld(free);
     }
 
     private @Nullable Batch takeWaiting(BitSet free) {
-        if (free.isEmpty() || waiting.calls() == 0) {
+        if (free.isEmpty()) {
             return null;
         }
         if (isWorthSharing() && !waiting.hasWide()) {
@@ -212,35 +168,52 @@ final class PendingCalls {
         return new Builder(free, batchEventsMax).build();
     }
 
-    /**
-     * Returns a held call that is to be retried.
-     *
-     * @param free the free lanes; those are removed that a held call needs which has to wait for other lanes
-     * @param notNow lanes whose waiting calls come first
-     */
-    private @Nullable Batch takeHeld(BitSet free, BitSet notNow) {
-        BitSet available = (BitSet) free.clone();
-        available.andNot(notNow);
-        for (PublishCall call : held.due()) {
-            BitSet needed = lanesOf(call);
-            BitSet missing = (BitSet) needed.clone();
-            missing.andNot(available);
-            if (missing.isEmpty()) {
-                return retry(call, needed);
-            } else if (needed.cardinality() > 1 && !needed.intersects(notNow)) {
-                available.andNot(needed);
-                free.andNot(needed);
-            }
+    /** In each lane a held call is retried in turn with a batch of others, however many are held. */
+    private @Nullable Batch takeAroundHeld(BitSet free) {
+        Batch retried = retryHeld(free, retriedLanes);
+        if (retried != null) {
+            return retried;
         }
-        return null;
+        List<PublishCall> aside = waiting.removeWithKeys(held.orFollowing());
+        @Nullable Batch others;
+        boolean waitForAllLanes;
+        try {
+            others = takeWaiting((BitSet) free.clone());
+            waitForAllLanes = others == null && waiting.hasWide();
+        } finally {
+            waiting.addInOrder(aside);
+        }
+        if (waitForAllLanes) { // a retry would delay the wide call, again and again
+            return null;
+        }
+        retriedLanes.andNot(free);
+        return others != null ? others : retryHeld(free, new BitSet());
     }
 
-    private Batch retry(PublishCall call, BitSet needed) {
-        Batch batch = new Batch(List.of(call), Map.of(), nextBatchNumber(), needed);
-        held.beginTry(call);
-        triedLanes.or(needed);
-        busyLanes.or(needed);
-        return batch;
+    /**
+     * Returns a held call that is to be retried; {@code null} if there is none.
+     *
+     * @param free the free lanes; those are removed that a held call needs which must wait for other lanes
+     * @param notNow the lanes whose other calls come first
+     */
+    private @Nullable Batch retryHeld(BitSet free, BitSet notNow) {
+        for (PublishCall call : held.due()) {
+            BitSet needed = lanesOf(call);
+            BitSet busy = (BitSet) needed.clone();
+            busy.andNot(free);
+            if (needed.intersects(notNow)) {
+                continue;
+            } else if (busy.isEmpty()) {
+                Batch batch = new Batch(List.of(call), Map.of(), nextBatchNumber(), needed);
+                waiting.remove(call);
+                held.remove(call);
+                retriedLanes.or(needed);
+                busyLanes.or(needed);
+                return batch;
+            }
+            free.andNot(needed);
+        }
+        return null;
     }
 
     private BitSet lanesOf(PublishCall call) {
@@ -260,7 +233,13 @@ final class PendingCalls {
         if (rerouting) {
             return null;
         }
-        Batch more = new Builder((BitSet) batch.lanes().clone(), batchEventsMax).build();
+        List<PublishCall> aside = held.isEmpty() ? List.of() : waiting.removeWithKeys(held.orFollowing());
+        @Nullable Batch more;
+        try {
+            more = new Builder((BitSet) batch.lanes().clone(), batchEventsMax).build();
+        } finally {
+            waiting.addInOrder(aside);
+        }
         if (more != null) {
             more.lanes().clear();
         }
@@ -295,7 +274,6 @@ final class PendingCalls {
     void putBack(Batch batch) {
         done(batch);
         batch.calls().reversed().forEach(waiting::addFirst);
-        endTries(batch);
     }
 
     /** Frees the lanes of a batch. */
@@ -373,8 +351,10 @@ final class PendingCalls {
 
     /** Removes the calls whose deadline has passed. */
     void removeExpired(long nowNanos, Consumer<PublishCall> expired) {
-        waiting.removeExpired(nowNanos, expired);
-        waiting.addInOrder(held.removeExpired(nowNanos, expired));
+        waiting.removeExpired(nowNanos, call -> {
+            held.remove(call);
+            expired.accept(call);
+        });
     }
 
     /** Removes the calls without keys. */

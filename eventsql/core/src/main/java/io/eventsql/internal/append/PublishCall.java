@@ -78,6 +78,8 @@ final class PublishCall {
     private boolean returned;
     /** Whether the batch of the call gives it back because a transaction has its key. */
     private boolean held;
+    /** How often that has happened. */
+    private int holds;
 
     private enum State {
         /** Never sent to the database, or rolled back by it. */
@@ -242,6 +244,11 @@ final class PublishCall {
         return back;
     }
 
+    /** Counts that a call was given back to wait for a transaction; returns how often it was before. */
+    int countHold() {
+        return holds++;
+    }
+
     /** Returns whether the call is stored only if its key has a certain version. */
     boolean expectsVersion() {
         return expectedVersion != null;
@@ -253,21 +260,25 @@ final class PublishCall {
         return expectedVersion;
     }
 
-    /** Adds the keys of the events. */
+    /** Adds the keys of the events, each with the stream. */
     void addKeysTo(Set<String> keys) {
         for (Valid event : events) {
             String key = event.key();
             if (key != null) {
-                keys.add(key);
+                keys.add(ofStream(key));
             }
         }
+    }
+
+    private String ofStream(String key) {
+        return stream.name() + ' ' + key; // names of streams have no blank
     }
 
     /** Returns whether an event has one of the keys. */
     boolean hasKeyOf(Set<String> keys) {
         for (Valid event : events) {
             String key = event.key();
-            if (key != null && keys.contains(key)) {
+            if (key != null && keys.contains(ofStream(key))) {
                 return true;
             }
         }

@@ -205,7 +205,9 @@ final class PublishQueue {
                 long now = System.nanoTime();
                 pace.recordOutstanding(pending.calls() + callsInProgress, now); // the most since the last batch ended
                 release(last);
-                pace.recordCommit(last.eventCount(), now - startedAt, now);
+                if (!last.hasReturnedCalls()) { // what fails ends earlier than a commit
+                    pace.recordCommit(last.eventCount(), now - startedAt, now);
+                }
                 gathering.awaitCallers(last.calls().size(), now - startedAt);
             }
             while (true) {
@@ -218,7 +220,7 @@ final class PublishQueue {
                     }
                     return batch;
                 }
-                if (closed && pending.isEmpty()) {
+                if (closed && pending.calls() == 0) {
                     idle.wakeAll();
                     return null;
                 }
@@ -268,7 +270,6 @@ final class PublishQueue {
         if (batch.hasReturnedCalls()) {
             takeBack(batch);
         }
-        pending.endTries(batch);
         spaceFreed.signalAll();
     }
 
@@ -329,7 +330,7 @@ final class PublishQueue {
 
     /** Wakes a thread for calls whose lanes may be free now. */
     private void wakeForWaiting() {
-        if (pending.hasWork()) {
+        if (pending.calls() > 0) {
             idle.wake();
         }
     }
@@ -362,7 +363,7 @@ final class PublishQueue {
                 release(call);
                 expired.add(call);
             });
-            if (pending.tryHeld()) {
+            if (pending.tick()) {
                 idle.wake();
             }
             if (!expired.isEmpty()) {
@@ -433,7 +434,7 @@ final class PublishQueue {
     BufferState bufferState(int shard, String name) {
         lock.lock();
         try {
-            return new BufferState(shard, name, bufferedBytes, bufferBytes, pending.allCalls(), blockedCallers);
+            return new BufferState(shard, name, bufferedBytes, bufferBytes, pending.calls(), blockedCallers);
         } finally {
             lock.unlock();
         }
@@ -463,7 +464,7 @@ final class PublishQueue {
         long deadline = System.nanoTime() + nanos;
         lock.lockInterruptibly();
         try {
-            while (!pending.isEmpty() || !inProgress.isEmpty()) {
+            while (pending.calls() > 0 || !inProgress.isEmpty()) {
                 long left = deadline - System.nanoTime();
                 if (left <= 0) {
                     return false;

@@ -123,7 +123,7 @@ class HeldCallsTest {
         }
         Batch ofOneLane = pending.takeBatch();
         assertThat(ofOneLane.lanes().cardinality()).isEqualTo(1);
-        assertThat(pending.tryHeld()).isTrue();
+        assertThat(pending.tick()).isTrue();
         assertThat(pending.takeBatch()).isNull();
         pending.done(ofOneLane);
         assertCalls(pending.takeBatch(), held);
@@ -146,7 +146,7 @@ class HeldCallsTest {
         Deque<Batch> inProgress = new ArrayDeque<>();
         for (int turn = 0; turn < 100; turn++) {
             for (int tick = 0; tick < 20; tick++) {
-                pending.tryHeld();
+                pending.tick();
             }
             Batch batch = pending.takeBatch();
             if (batch != null) {
@@ -159,7 +159,6 @@ class HeldCallsTest {
                 again.removeAll(others);
                 taken.addAll(ended.calls());
                 pending.hold(again);
-                pending.endTries(ended);
             }
         }
         assertThat(taken).containsAll(others).hasSizeGreaterThan(others.size() + 20);
@@ -177,13 +176,67 @@ class HeldCallsTest {
         Call ofBoth = TestCalls.callOfKeys(2 * deadline, 0, 1);
         pending.add(waiting.call);
         pending.add(ofBoth.call);
-        assertThat(pending.calls()).isEqualTo(1);
+        assertThat(pending.calls()).isEqualTo(3);
         List<PublishCall> expired = new ArrayList<>();
         pending.removeExpired(deadline, expired::add);
         assertThat(expired).containsExactly(held.call);
-        pending.tryHeld();
+        pending.tick();
         pending.done(busy);
         assertCalls(pending.takeBatch(), waiting, ofBoth);
+    }
+
+    @Test
+    void hold_anotherCallIsHeldAlready_callsKeepTheirOrderInOtherLanes() {
+        PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
+        add(pending, 5);
+        Batch busy = pending.takeBatch();
+        pending.releaseUnusedLanes(busy);
+        Call first = add(pending, 1);
+        Call second = add(pending, 1, 3);
+        Call held = add(pending, 0);
+        takeAndHold(pending, held);
+        add(pending, 0, 3);
+        Call alsoHeld = add(pending, 2);
+        takeAndHold(pending, alsoHeld);
+        pending.tick();
+        pending.done(busy);
+        assertCalls(pending.takeBatch(), held);
+        assertCalls(pending.takeBatch(), first, second);
+    }
+
+    private static Call add(PendingCalls pending, int... keys) {
+        Call call = TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, keys);
+        pending.add(call.call);
+        return call;
+    }
+
+    private static void takeAndHold(PendingCalls pending, Call call) {
+        Batch batch = pending.takeBatch();
+        assertCalls(batch, call);
+        pending.done(batch);
+        pending.hold(batch.calls());
+    }
+
+    /** One call waits for two transactions, of which one has ended. */
+    @Test
+    void finishAndTake_callWaitsForTwo_eachOfThemIsRetriedByItself() throws Exception {
+        Call one = put(0);
+        Call other = put(1);
+        Batch first = queue.finishAndTake(null);
+        assertCalls(first, one, other);
+        Call both = put(0, 1);
+        Call behind = put(1);
+        hold(first, one, other);
+        startTimer();
+        Batch tried = queue.finishAndTake(first);
+        assertCalls(tried, one);
+        Batch triedNext = queue.finishAndTake(null);
+        assertCalls(triedNext, other);
+        hold(tried, one);
+        Batch again = queue.finishAndTake(tried);
+        assertCalls(again, one);
+        assertThat(queue.bufferState(0, "").waitingCalls()).isEqualTo(2);
+        assertThat(List.of(both, behind)).noneMatch(call -> call.call.isCompleted());
     }
 
     /** A part of a batch is held, another one times out, and lets further calls of its lanes come before. */
@@ -266,22 +319,22 @@ class HeldCallsTest {
             }));
         }
         for (int i = 0; i < 10_000; i++) {
-            int[] keys = random.ints(random.nextInt(20) == 0 ? 3 : 1, 0, 16)
+            int[] keys = random.ints(random.nextInt(5) == 0 ? 3 : 1, 0, 16)
                     .distinct()
                     .toArray();
             long timeToLive = random.nextInt(20) == 0 ? random.nextInt(20_000_000) : TestCalls.FAR;
             Call call = TestCalls.callOfKeys(System.nanoTime() + timeToLive, keys);
             for (int key : keys) {
-                expected.computeIfAbsent("" + key, k -> new ArrayDeque<>());
+                expected.computeIfAbsent(keyOf(key), k -> new ArrayDeque<>());
                 synchronized (expected) {
-                    expected.get("" + key).add(call.call);
+                    expected.get(keyOf(key)).add(call.call);
                 }
             }
             all.put(call.call);
             if (random.nextInt(20) == 0) {
-                reserved.add("" + random.nextInt(16));
+                reserved.add(keyOf(random.nextInt(16)));
             } else if (random.nextInt(10) == 0) {
-                reserved.remove("" + random.nextInt(16));
+                reserved.remove(keyOf(random.nextInt(16)));
             }
             if (random.nextInt(50) == 0) {
                 all.expire(System.nanoTime(), null);
@@ -301,6 +354,11 @@ class HeldCallsTest {
                 .as("not stored, seed %d", seed)
                 .allMatch(left -> left.stream().allMatch(call -> call.deadlineNanos() - System.nanoTime() <= 0));
         assertThat(all.bufferedBytes()).isZero();
+    }
+
+    /** As calls name it, with its stream. */
+    private static String keyOf(int number) {
+        return TestCalls.STREAM.name() + ' ' + number;
     }
 
     private static void store(Batch batch, Set<String> reserved, Map<String, Deque<PublishCall>> expected) {
