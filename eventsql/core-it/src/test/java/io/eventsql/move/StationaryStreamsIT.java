@@ -23,6 +23,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -47,6 +48,8 @@ import org.junit.jupiter.api.Timeout;
 class StationaryStreamsIT {
     private static final List<Integer> TWO = List.of(0, 1);
     private static final List<Integer> THREE = List.of(0, 1, 2);
+    private static final List<Integer> FOUR = List.of(0, 1, 2, 3);
+    private static final String KEPT_VERSIONS = "SELECT map_version::text FROM eventsql.stationary_stream";
     private static final String COUNTED = "counted";
     private static final int COUNTED_KEYS = 12;
     /** Deciding, joining on two other shards, keeping streams on all, preparing the moving stream, and freezing the receiver. */
@@ -317,6 +320,83 @@ class StationaryStreamsIT {
         three.deleteStream(COUNTED, three.previewDeleteStream(COUNTED).confirmation());
         three.removeShard(2);
         publish(cluster.open(2), STREAM, 0, KEYS);
+    }
+
+    /** The stream is created on the new shard, as each process does at its start, when keys have moved since it exists. */
+    @Test
+    void addShards_keysHaveMoved_newShardGetsWhatStays() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        Map<String, Integer> shards = publishCounted(three, 0);
+        three.moveShards(THREE);
+        try (HikariDataSource added = TestCluster.pool(TestCluster.newDatabaseWithTables());
+                EventSql four = addShard(added)) {
+            four.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+            Handled handled = new Handled();
+            try (Subscription member = four.subscribe(ConsumerSpec.of(COUNTED, "c"), handled::add)) {
+                assertThat(publishCounted(four, 1)).isEqualTo(shards);
+                assertThat(four.moveShards(FOUR).isDone()).isTrue();
+                assertThat(publishCounted(four, 2)).isEqualTo(shards);
+                handled.awaitSize(3 * COUNTED_KEYS);
+            }
+            assertCounted(four, 3);
+            assertThat(Sql.query(added, KEPT_VERSIONS))
+                    .isEqualTo(Sql.query(cluster.dataSources().getFirst(), KEPT_VERSIONS))
+                    .containsExactly("1");
+            assertThat(four.grow(COUNTED, 4).shards()).hasSize(4);
+            assertThat(publishCounted(four, 3)).isEqualTo(shards);
+        }
+    }
+
+    /** It does not know where the keys of the stream are. */
+    @Test
+    void addShards_onlyTheNewShardIsAvailable_isNotAskedWhereKeysStay() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        publishCounted(three, 0);
+        three.moveShards(THREE);
+        List<SwitchableDataSource> former =
+                cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
+        try (HikariDataSource added = TestCluster.pool(TestCluster.newDatabaseWithTables())) {
+            try (EventSql four = addShard(added)) {
+                four.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+            }
+            List<DataSource> databases = new ArrayList<>(former);
+            databases.add(added);
+            try (EventSql four = MoveCluster.builder(databases).build()) {
+                former.forEach(database -> database.setAvailable(false));
+                assertThatThrownBy(() -> four.keyVersion(COUNTED, "key-0"))
+                        .isInstanceOf(EventSqlException.class)
+                        .hasMessageContaining("no shard is available");
+                former.forEach(database -> database.setAvailable(true));
+                assertCounted(four, 1);
+            }
+        }
+    }
+
+    /** The new shard got the former stream by a move, and is not known to the process that deletes it and creates it anew. */
+    @Test
+    void addShards_streamIsCreatedAnewWithoutTheNewShard_staysWhereItWasCreated() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        try (HikariDataSource added = TestCluster.pool(TestCluster.newDatabaseWithTables());
+                EventSql four = addShard(added)) {
+            assertThat(four.moveShards(THREE).isDone()).isTrue();
+            publishCounted(four, 0);
+            three.deleteStream(COUNTED, three.previewDeleteStream(COUNTED).confirmation());
+            three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+            Map<String, Integer> shards = publishCounted(three, 0);
+            assertThat(new HashSet<>(shards.values())).containsExactlyInAnyOrder(0, 1, 2);
+            assertThat(four.moveShards(FOUR).isDone()).isTrue();
+            assertThat(publishCounted(four, 1)).isEqualTo(shards);
+            assertCounted(four, 2);
+        }
+    }
+
+    private EventSql addShard(DataSource added) {
+        List<DataSource> databases = new ArrayList<>(cluster.dataSources());
+        databases.add(added);
+        return MoveCluster.builder(databases).addShards().build();
     }
 
     /** Such a process reads the newest map of a stream, and moves by functions that do not keep streams. */
