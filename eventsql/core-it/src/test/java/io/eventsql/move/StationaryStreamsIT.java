@@ -20,6 +20,7 @@ import io.eventsql.ExpectedVersion;
 import io.eventsql.ShardMove;
 import io.eventsql.ShardMove.State;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
@@ -397,6 +398,63 @@ class StationaryStreamsIT {
         List<DataSource> databases = new ArrayList<>(cluster.dataSources());
         databases.add(added);
         return MoveCluster.builder(databases).addShards().build();
+    }
+
+    /** A process knows the former stream on shard 0 only, and all slots. */
+    @Test
+    void deleteStream_createdAnewAfterAMove_isPublishedByItsSlots() {
+        EventSql three = cluster.open(3);
+        EventSql other = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        assertThat(other.keyVersion(COUNTED, "key-0")).isZero();
+        Map<String, Integer> before = publishCounted(three, 0);
+        recreate(three, MoveCluster.stream(COUNTED).withKeyIndex());
+        other.previewDeleteStream(STREAM); // so it knows the slots of each shard
+
+        List<String> moved =
+                before.keySet().stream().filter(key -> before.get(key) == 1).toList();
+        assertThat(moved).isNotEmpty();
+        for (String key : moved) {
+            assertThat(other.publisher()
+                            .publish(COUNTED, Event.ofText(key, "0"), ExpectedVersion.of(0))
+                            .shard())
+                    .isEqualTo(2);
+            assertThat(three.keyVersion(COUNTED, key)).isEqualTo(1);
+        }
+    }
+
+    @Test
+    void deleteStream_createdAnewAsOneThatMoves_isPublishedByTheSlotsOfTheCluster() {
+        EventSql three = cluster.open(3);
+        EventSql other = cluster.open(3);
+        three.createStream(MoveCluster.stream("state").withCompaction(Compaction.DEFAULT));
+        assertThat(other.latest("state", keyOfShard(three, 0))).isEmpty();
+        String ofShard1 = keyOfShard(three, 1);
+        recreate(three, MoveCluster.stream("state"));
+        publish(other, STREAM, 0, KEYS);
+        assertThat(other.publisher()
+                        .publish("state", Event.ofText(ofShard1, "0"))
+                        .shard())
+                .isEqualTo(2);
+    }
+
+    private static String keyOfShard(EventSql eventSql, int shard) {
+        return IntStream.range(0, KEYS)
+                .mapToObj(i -> "key-" + i)
+                .filter(key -> eventSql.publisher()
+                                .publish(STREAM, Event.ofText(key, "0"))
+                                .shard()
+                        == shard)
+                .findFirst()
+                .orElseThrow();
+    }
+
+    /** Deletes a stream, moves all keys of shard 1 to shard 2, and creates the stream anew. */
+    private static void recreate(EventSql eventSql, StreamSpec stream) {
+        eventSql.deleteStream(
+                stream.name(), eventSql.previewDeleteStream(stream.name()).confirmation());
+        assertThat(eventSql.moveShards(List.of(0, 2)).isDone()).isTrue();
+        eventSql.createStream(stream);
     }
 
     /** Such a process reads the newest map of a stream, and moves by functions that do not keep streams. */
