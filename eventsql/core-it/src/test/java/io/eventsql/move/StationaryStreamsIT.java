@@ -457,6 +457,33 @@ class StationaryStreamsIT {
         eventSql.createStream(stream);
     }
 
+    /**
+     * The process knows the slots, and of the stream what it has read in the open transaction. By the slots of the cluster the key
+     * would belong to the shard that is unavailable: the call would wait there, and later ones overtake it.
+     */
+    @Test
+    void publish_afterAnOutboxHasReadTheStream_isRoutedByItsSlots() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream("state").withCompaction(Compaction.DEFAULT));
+        String ofShard1 = keyOfShard(three, 1);
+        assertThat(three.moveShards(List.of(0, 2)).isDone()).isTrue();
+        List<DataSource> databases = cluster.dataSources();
+        SwitchableDataSource last = new SwitchableDataSource(databases.getLast());
+        EventSql other = cluster.open(List.of(databases.get(0), databases.get(1), last));
+        last.setAvailable(false);
+        try (Connection transaction = databases.getFirst().getConnection()) {
+            transaction.setAutoCommit(false);
+            other.outbox().publish(transaction, "state", Event.ofText("other", "0"));
+            assertThat(other.publisher()
+                            .publish("state", Event.ofText(ofShard1, "0"))
+                            .shard())
+                    .isEqualTo(1);
+            transaction.rollback();
+        } finally {
+            last.setAvailable(true);
+        }
+    }
+
     /** Such a process reads the newest map of a stream, and moves by functions that do not keep streams. */
     @Test
     void processOfTheFormerRelease_isRejected() throws Exception {
