@@ -438,6 +438,22 @@ class StationaryStreamsIT {
                 .isEqualTo(2);
     }
 
+    /** The deleting process has died after the first shard. Keys move before the deletion is repeated. */
+    @Test
+    void deleteStream_interruptedAndKeysMove_isCompletedAfterTheMove() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        publishCounted(three, 0);
+        Sql.execute(cluster.dataSources().getFirst(), "SELECT eventsql.begin_delete_stream_v1('" + COUNTED + "')");
+        assertThat(three.moveShards(List.of(1, 2)).isDone()).isTrue();
+        assertThat(three.moveShards(THREE).isDone()).isTrue();
+        three.deleteStream(COUNTED, three.previewDeleteStream(COUNTED).confirmation());
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        assertThat(new HashSet<>(publishCounted(three, 0).values())).containsExactlyInAnyOrder(0, 1, 2);
+        assertThat(three.moveShards(TWO).isDone()).isTrue();
+        assertCounted(cluster.open(3), 1);
+    }
+
     private static String keyOfShard(EventSql eventSql, int shard) {
         return IntStream.range(0, KEYS)
                 .mapToObj(i -> "key-" + i)

@@ -106,10 +106,16 @@ final class MoveSteps {
         }
         for (StreamSpec stream : streams.all()) {
             if (kept.containsKey(stream.name())) { // so that each shard says of the stream that it stays
-                move.shards()
-                        .forEach(shard -> call("Creating a stream", shard, () -> shard.readOrCreateStream(stream)));
+                move.shards().forEach(shard -> call("Creating a stream", shard, () -> create(shard, stream)));
             }
         }
+    }
+
+    private static boolean create(Shard shard, StreamSpec stream) throws SQLException {
+        if (!Receivers.isBeingDeleted(shard, stream)) {
+            shard.readOrCreateStream(stream);
+        }
+        return true;
     }
 
     private void prepare(Move move) {
@@ -189,7 +195,9 @@ final class MoveSteps {
     private void signalConsumers(Shard shard) {
         for (StreamSpec stream : streams.all()) {
             call("Signalling consumers", shard, () -> {
-                wakeUp.consumersChanged(shard, shard.ensureStream(stream));
+                if (!Receivers.isBeingDeleted(shard, stream)) {
+                    wakeUp.consumersChanged(shard, shard.ensureStream(stream));
+                }
                 return true;
             });
         }

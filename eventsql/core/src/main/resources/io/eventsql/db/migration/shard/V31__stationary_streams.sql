@@ -270,7 +270,8 @@ $$;
 
 -- Gives this shard the streams of all shards that stay, and fences them. So before any slot is closed, a process that reads a
 -- stream's map here reads that it stays, and one that has read it before is rejected. What a spare shard has recorded by a former
--- move gives way: the stream may have been created anew since by processes without its database.
+-- move gives way: the stream may have been created anew since by processes without its database. A stream whose deletion has begun
+-- here is left out, because the deletion may be completed only after the move.
 --
 -- p_streams, p_versions, p_slot_maps: one element for each stream; a slot map as the text of an array.
 --
@@ -314,6 +315,7 @@ BEGIN
     INSERT INTO eventsql.stationary_stream (stream, map_version, slot_map)
     SELECT g.stream, g.map_version, g.slot_map::smallint[]
     FROM unnest(p_streams, p_versions, p_slot_maps) AS g (stream, map_version, slot_map)
+    WHERE NOT EXISTS (SELECT FROM eventsql.deleted_stream d WHERE d.name = g.stream)
     ON CONFLICT DO NOTHING;
     PERFORM eventsql.fence_stream_v1(f.stream_id)
     FROM (
