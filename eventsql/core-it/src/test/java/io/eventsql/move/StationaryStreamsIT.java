@@ -20,9 +20,11 @@ import io.eventsql.ExpectedVersion;
 import io.eventsql.ShardMove;
 import io.eventsql.ShardMove.State;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -47,6 +49,8 @@ import org.junit.jupiter.api.Timeout;
 class StationaryStreamsIT {
     private static final List<Integer> TWO = List.of(0, 1);
     private static final List<Integer> THREE = List.of(0, 1, 2);
+    private static final List<Integer> FOUR = List.of(0, 1, 2, 3);
+    private static final String KEPT_VERSIONS = "SELECT map_version::text FROM eventsql.stationary_stream";
     private static final String COUNTED = "counted";
     private static final int COUNTED_KEYS = 12;
     /** Deciding, joining on two other shards, keeping streams on all, preparing the moving stream, and freezing the receiver. */
@@ -317,6 +321,183 @@ class StationaryStreamsIT {
         three.deleteStream(COUNTED, three.previewDeleteStream(COUNTED).confirmation());
         three.removeShard(2);
         publish(cluster.open(2), STREAM, 0, KEYS);
+    }
+
+    /** The stream is created on the new shard, as each process does at its start, when keys have moved since it exists. */
+    @Test
+    void addShards_keysHaveMoved_newShardGetsWhatStays() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        Map<String, Integer> shards = publishCounted(three, 0);
+        three.moveShards(THREE);
+        try (HikariDataSource added = TestCluster.pool(TestCluster.newDatabaseWithTables());
+                EventSql four = addShard(added)) {
+            four.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+            Handled handled = new Handled();
+            try (Subscription member = four.subscribe(ConsumerSpec.of(COUNTED, "c"), handled::add)) {
+                assertThat(publishCounted(four, 1)).isEqualTo(shards);
+                assertThat(four.moveShards(FOUR).isDone()).isTrue();
+                assertThat(publishCounted(four, 2)).isEqualTo(shards);
+                handled.awaitSize(3 * COUNTED_KEYS);
+            }
+            assertCounted(four, 3);
+            assertThat(Sql.query(added, KEPT_VERSIONS))
+                    .isEqualTo(Sql.query(cluster.dataSources().getFirst(), KEPT_VERSIONS))
+                    .containsExactly("1");
+            assertThat(four.grow(COUNTED, 4).shards()).hasSize(4);
+            assertThat(publishCounted(four, 3)).isEqualTo(shards);
+        }
+    }
+
+    /** It does not know where the keys of the stream are. */
+    @Test
+    void addShards_onlyTheNewShardIsAvailable_isNotAskedWhereKeysStay() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        publishCounted(three, 0);
+        three.moveShards(THREE);
+        List<SwitchableDataSource> former =
+                cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
+        try (HikariDataSource added = TestCluster.pool(TestCluster.newDatabaseWithTables())) {
+            try (EventSql four = addShard(added)) {
+                four.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+            }
+            List<DataSource> databases = new ArrayList<>(former);
+            databases.add(added);
+            try (EventSql four = MoveCluster.builder(databases).build()) {
+                former.forEach(database -> database.setAvailable(false));
+                assertThatThrownBy(() -> four.keyVersion(COUNTED, "key-0"))
+                        .isInstanceOf(EventSqlException.class)
+                        .hasMessageContaining("no shard is available");
+                former.forEach(database -> database.setAvailable(true));
+                assertCounted(four, 1);
+            }
+        }
+    }
+
+    /** The new shard got the former stream by a move, and is not known to the process that deletes it and creates it anew. */
+    @Test
+    void addShards_streamIsCreatedAnewWithoutTheNewShard_staysWhereItWasCreated() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        try (HikariDataSource added = TestCluster.pool(TestCluster.newDatabaseWithTables());
+                EventSql four = addShard(added)) {
+            assertThat(four.moveShards(THREE).isDone()).isTrue();
+            publishCounted(four, 0);
+            three.deleteStream(COUNTED, three.previewDeleteStream(COUNTED).confirmation());
+            three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+            Map<String, Integer> shards = publishCounted(three, 0);
+            assertThat(new HashSet<>(shards.values())).containsExactlyInAnyOrder(0, 1, 2);
+            assertThat(four.moveShards(FOUR).isDone()).isTrue();
+            assertThat(publishCounted(four, 1)).isEqualTo(shards);
+            assertCounted(four, 2);
+        }
+    }
+
+    private EventSql addShard(DataSource added) {
+        List<DataSource> databases = new ArrayList<>(cluster.dataSources());
+        databases.add(added);
+        return MoveCluster.builder(databases).addShards().build();
+    }
+
+    /** A process knows the former stream on shard 0 only, and all slots. */
+    @Test
+    void deleteStream_createdAnewAfterAMove_isPublishedByItsSlots() {
+        EventSql three = cluster.open(3);
+        EventSql other = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        assertThat(other.keyVersion(COUNTED, "key-0")).isZero();
+        Map<String, Integer> before = publishCounted(three, 0);
+        recreate(three, MoveCluster.stream(COUNTED).withKeyIndex());
+        other.previewDeleteStream(STREAM); // so it knows the slots of each shard
+
+        List<String> moved =
+                before.keySet().stream().filter(key -> before.get(key) == 1).toList();
+        assertThat(moved).isNotEmpty();
+        for (String key : moved) {
+            assertThat(other.publisher()
+                            .publish(COUNTED, Event.ofText(key, "0"), ExpectedVersion.of(0))
+                            .shard())
+                    .isEqualTo(2);
+            assertThat(three.keyVersion(COUNTED, key)).isEqualTo(1);
+        }
+    }
+
+    @Test
+    void deleteStream_createdAnewAsOneThatMoves_isPublishedByTheSlotsOfTheCluster() {
+        EventSql three = cluster.open(3);
+        EventSql other = cluster.open(3);
+        three.createStream(MoveCluster.stream("state").withCompaction(Compaction.DEFAULT));
+        assertThat(other.latest("state", keyOfShard(three, 0))).isEmpty();
+        String ofShard1 = keyOfShard(three, 1);
+        recreate(three, MoveCluster.stream("state"));
+        publish(other, STREAM, 0, KEYS);
+        assertThat(other.publisher()
+                        .publish("state", Event.ofText(ofShard1, "0"))
+                        .shard())
+                .isEqualTo(2);
+    }
+
+    /** The deleting process has died after the first shard. Keys move before the deletion is repeated. */
+    @Test
+    void deleteStream_interruptedAndKeysMove_isCompletedAfterTheMove() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        publishCounted(three, 0);
+        Sql.execute(cluster.dataSources().getFirst(), "SELECT eventsql.begin_delete_stream_v1('" + COUNTED + "')");
+        assertThat(three.moveShards(List.of(1, 2)).isDone()).isTrue();
+        assertThat(three.moveShards(THREE).isDone()).isTrue();
+        three.deleteStream(COUNTED, three.previewDeleteStream(COUNTED).confirmation());
+        three.createStream(MoveCluster.stream(COUNTED).withKeyIndex());
+        assertThat(new HashSet<>(publishCounted(three, 0).values())).containsExactlyInAnyOrder(0, 1, 2);
+        assertThat(three.moveShards(TWO).isDone()).isTrue();
+        assertCounted(cluster.open(3), 1);
+    }
+
+    private static String keyOfShard(EventSql eventSql, int shard) {
+        return IntStream.range(0, KEYS)
+                .mapToObj(i -> "key-" + i)
+                .filter(key -> eventSql.publisher()
+                                .publish(STREAM, Event.ofText(key, "0"))
+                                .shard()
+                        == shard)
+                .findFirst()
+                .orElseThrow();
+    }
+
+    /** Deletes a stream, moves all keys of shard 1 to shard 2, and creates the stream anew. */
+    private static void recreate(EventSql eventSql, StreamSpec stream) {
+        eventSql.deleteStream(
+                stream.name(), eventSql.previewDeleteStream(stream.name()).confirmation());
+        assertThat(eventSql.moveShards(List.of(0, 2)).isDone()).isTrue();
+        eventSql.createStream(stream);
+    }
+
+    /**
+     * The process knows the slots, and of the stream what it has read in the open transaction. By the slots of the cluster the key
+     * would belong to the shard that is unavailable: the call would wait there, and later ones overtake it.
+     */
+    @Test
+    void publish_afterAnOutboxHasReadTheStream_isRoutedByItsSlots() throws Exception {
+        EventSql three = cluster.open(3);
+        three.createStream(MoveCluster.stream("state").withCompaction(Compaction.DEFAULT));
+        String ofShard1 = keyOfShard(three, 1);
+        assertThat(three.moveShards(List.of(0, 2)).isDone()).isTrue();
+        List<DataSource> databases = cluster.dataSources();
+        SwitchableDataSource last = new SwitchableDataSource(databases.getLast());
+        EventSql other = cluster.open(List.of(databases.get(0), databases.get(1), last));
+        last.setAvailable(false);
+        try (Connection transaction = databases.getFirst().getConnection()) {
+            transaction.setAutoCommit(false);
+            other.outbox().publish(transaction, "state", Event.ofText("other", "0"));
+            assertThat(other.publisher()
+                            .publish("state", Event.ofText(ofShard1, "0"))
+                            .shard())
+                    .isEqualTo(1);
+            transaction.rollback();
+        } finally {
+            last.setAvailable(true);
+        }
     }
 
     /** Such a process reads the newest map of a stream, and moves by functions that do not keep streams. */

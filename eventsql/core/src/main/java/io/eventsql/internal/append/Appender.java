@@ -132,6 +132,12 @@ final class Appender {
         for (int attempt = 0; !batch.isCompleted(); attempt++) {
             SQLException failure;
             try {
+                sender.lookUpStreams(batch);
+                // The look-up may have shown that a stream has other slots than its calls were routed by.
+                if (!inDoubt && queue.isRerouting()) {
+                    batch.beginAnew(queue.nextBatchNumber());
+                    return Remedy.REROUTE;
+                }
                 sender.send(batch);
                 lastSuccessNanos.set(System.nanoTime());
                 shard.setHealthy(true);

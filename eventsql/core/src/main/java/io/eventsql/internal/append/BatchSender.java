@@ -47,12 +47,11 @@ final class BatchSender {
     }
 
     /**
-     * Sends the batch and completes its calls, after the connection was returned to its pool.
+     * Sends the batch, whose streams were looked up, and completes its calls, after the connection was returned to its pool.
      *
-     * @throws SQLException see {@link SqlErrors#classify}; {@link SqlErrors#NO_PARTITION} if a stream was dropped
+     * @throws SQLException see {@link SqlErrors#classify}
      */
     void send(Batch batch) throws SQLException {
-        lookUpStreams(batch);
         Optional<Stored> result = shard.require().replicatedCall(connection -> store(connection, batch));
         if (result.isEmpty()) {
             return; // all calls have reached their deadline
@@ -100,7 +99,12 @@ final class BatchSender {
         return Optional.of(new Stored(groups, conflicts, nanos));
     }
 
-    private void lookUpStreams(Batch batch) throws SQLException {
+    /**
+     * Looks up the ids of the batch's streams. The shard may say by that that a stream has other slots than is known.
+     *
+     * @throws SQLException see {@link SqlErrors#classify}; {@link SqlErrors#NO_PARTITION} if a stream was dropped
+     */
+    void lookUpStreams(Batch batch) throws SQLException {
         try {
             incarnation = shard.incarnation(); // before the ids
             batch.lookUpStreams(incarnation, this::streamId);

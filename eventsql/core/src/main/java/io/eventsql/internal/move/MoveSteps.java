@@ -14,6 +14,7 @@ import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -83,15 +84,17 @@ final class MoveSteps {
 
     /** Lets all shards know what stays on each of them: who knows later that a slot has moved knows that, too. */
     private void keep(Move move) {
-        Map<String, Stationary> kept = new TreeMap<>();
+        List<Stationary> recorded = new ArrayList<>();
         for (Shard shard : move.shards()) {
-            call(
-                            "Reading the streams that stay",
-                            shard,
-                            () -> shard.require()
-                                    .read(c -> shard.tables().moves().stationary(c)))
-                    .forEach(stream -> kept.putIfAbsent(stream.stream(), stream));
+            recorded.addAll(call(
+                    "Reading the streams that stay",
+                    shard,
+                    () -> shard.require().read(c -> shard.tables().moves().stationary(c))));
         }
+        Map<String, Stationary> kept = new TreeMap<>();
+        recorded.stream()
+                .sorted(Comparator.comparing(Stationary::isOnSpareShard))
+                .forEach(stream -> kept.putIfAbsent(stream.stream(), stream));
         if (kept.isEmpty()) {
             return;
         }
@@ -103,10 +106,16 @@ final class MoveSteps {
         }
         for (StreamSpec stream : streams.all()) {
             if (kept.containsKey(stream.name())) { // so that each shard says of the stream that it stays
-                move.shards()
-                        .forEach(shard -> call("Creating a stream", shard, () -> shard.readOrCreateStream(stream)));
+                move.shards().forEach(shard -> call("Creating a stream", shard, () -> create(shard, stream)));
             }
         }
+    }
+
+    private static boolean create(Shard shard, StreamSpec stream) throws SQLException {
+        if (!Receivers.isBeingDeleted(shard, stream)) {
+            shard.readOrCreateStream(stream);
+        }
+        return true;
     }
 
     private void prepare(Move move) {
@@ -186,7 +195,9 @@ final class MoveSteps {
     private void signalConsumers(Shard shard) {
         for (StreamSpec stream : streams.all()) {
             call("Signalling consumers", shard, () -> {
-                wakeUp.consumersChanged(shard, shard.ensureStream(stream));
+                if (!Receivers.isBeingDeleted(shard, stream)) {
+                    wakeUp.consumersChanged(shard, shard.ensureStream(stream));
+                }
                 return true;
             });
         }

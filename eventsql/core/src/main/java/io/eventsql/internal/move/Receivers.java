@@ -26,10 +26,15 @@ final class Receivers {
         this.streams = streams;
     }
 
-    /** Prepares a stream, unless it is prepared, or stays. */
+    /** Returns whether the deletion of a stream, which others may still have, has begun on a shard: until it is complete it gets none. */
+    static boolean isBeingDeleted(Shard shard, StreamSpec stream) throws SQLException {
+        return shard.require().read(c -> shard.tables().deleting().hasBegun(c, stream.name()));
+    }
+
+    /** Prepares a stream, unless it is prepared, stays, or is being deleted. */
     void prepare(Shard receiver, StreamSpec stream, SlotPlan plan, int version, long attempt) throws SQLException {
         var moves = receiver.tables().moves();
-        if (receiver.require().read(c -> moves.isStationary(c, stream.name()))) {
+        if (receiver.require().read(c -> moves.isStationary(c, stream.name())) || isBeingDeleted(receiver, stream)) {
             return;
         }
         int id = receiver.readOrCreateStream(stream).id(); // with its tables

@@ -16,13 +16,13 @@ import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.OutboxTables;
 import io.eventsql.internal.shard.PartitionMap;
+import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.CountedEvents;
 import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.OutboxTable;
 import io.eventsql.internal.sql.ScheduledTable.Scheduled;
-import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.Connection;
@@ -223,17 +223,25 @@ public final class OutboxPublisher implements Outbox {
         }
     }
 
-    /** A stream that counts the events of its keys stays on its shards: so the slots that are read with it stay valid. */
+    /** Reads it from the transaction's database, if that is a shard: with its slots, by which calls may be routed next. */
     private Optional<StreamSpec> find(Connection transaction, String name) throws SQLException {
-        Optional<StreamSpec> found = tables.events().findStream(transaction, name, clusterId);
-        if (found.isPresent() && found.get().keyTracking() != KeyTracking.OFF) {
-            Optional<ShardIdentity> identity = shards.tables().shards().find(transaction);
-            Optional<StreamTable.Row> row = shards.tables().streams().find(transaction, name);
-            if (identity.isPresent() && row.isPresent()) {
-                shards.get(identity.get().number()).learnSlots(row.get());
-            }
+        if (!tables.events().mayReadStreams(transaction)) {
+            return Optional.empty();
         }
-        return found;
+        Optional<Shard> shard = shards.tables()
+                .shards()
+                .find(transaction)
+                .filter(identity -> identity.clusterId().equals(clusterId))
+                .map(identity -> shards.get(identity.number()))
+                .filter(found ->
+                        found.database().isPresent()); // otherwise it may have the tables of an earlier release
+        if (shard.isEmpty()) {
+            return Optional.empty();
+        }
+        Optional<StreamTable.Row> row =
+                shards.tables().streams().find(transaction, name).filter(found -> !found.isPlacedElsewhere());
+        row.ifPresent(shard.get()::learnSlots);
+        return row.map(StreamTable.Row::spec);
     }
 
     private static String problem(SQLException e) {

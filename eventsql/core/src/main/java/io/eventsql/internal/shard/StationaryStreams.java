@@ -8,8 +8,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The streams whose keys stay where they are while those of others move, with their slot maps, as far as this process has read them.
- * A stream that stays does so until it is deleted: that a shard says nothing of it may have been read before. Not thread-safe: guarded
- * by a lock of {@link Shards}.
+ * A stream that stays does so until it is deleted: that a shard says nothing of it may have been read before, or the shard does not
+ * know yet. Not thread-safe: guarded by a lock of {@link Shards}.
  */
 final class StationaryStreams {
     /**
@@ -52,15 +52,37 @@ final class StationaryStreams {
 
     private static Known after(@Nullable Known before, int shard, StreamTable.Row row) {
         StreamTable.StoredSlots said = row.kept();
+        if (said == null && row.isOnSpareShard()) { // it does not know
+            return before == null ? new Known(Map.of(), 0, null) : before;
+        }
         int version = said == null ? 0 : said.version();
-        Integer id = before == null ? null : before.ids().get(shard);
-        if (before == null || (id != null && id != row.id())) {
+        if (before == null || isCreatedAnew(before, shard, row, version)) {
             return new Known(Map.of(shard, row.id()), version, slots(said));
+        } else if (version > 0 && version < before.version()) {
+            return before; // of a stream that was deleted
         }
         Map<Integer, Integer> ids = new HashMap<>(before.ids());
         ids.put(shard, row.id());
-        boolean isDecisive = version > 0 && (before.version() == 0 || version < before.version());
-        return isDecisive ? new Known(ids, version, slots(said)) : new Known(ids, before.version(), before.slots());
+        return before.version() == 0
+                ? new Known(ids, version, slots(said))
+                : new Known(ids, before.version(), before.slots());
+    }
+
+    /**
+     * Returns whether the stream is another one than was known. One that stays has the same slot map on all shards, and each shard
+     * that may have keys of it knows that before it has a later map. What is created later begins with no earlier one.
+     */
+    private static boolean isCreatedAnew(Known before, int shard, StreamTable.Row row, int version) {
+        Integer id = before.ids().get(shard);
+        if (id != null && id != row.id()) {
+            return true;
+        } else if (before.version() == 0) {
+            return false; // it may stay from now on
+        } else if (version > 0) {
+            return version > before.version();
+        }
+        StreamTable.StoredSlots ofShard = row.slots();
+        return ofShard != null && ofShard.version() > before.version();
     }
 
     private static @Nullable SlotMap slots(StreamTable.@Nullable StoredSlots said) {

@@ -97,11 +97,14 @@ public final class StreamRegistry {
         boolean existed = stored.isPresent();
         stored.ifPresent(spec -> warnOfOtherSettings(stream, spec));
         StreamSpec created = stored.orElse(stream);
+        boolean isPlaced = false;
         @Nullable SQLException failure = null;
         @Nullable Shard failed = null;
         for (Shard shard : shards.all()) {
             try {
-                created = shard.createStream(created).spec();
+                StreamTable.Row row = shard.createStream(created);
+                created = row.spec();
+                isPlaced |= !row.isPlacedElsewhere();
                 requireSamePartitions(stream, created);
             } catch (SQLException e) {
                 failure = e;
@@ -116,7 +119,9 @@ public final class StreamRegistry {
         if (failure != null) {
             LOG.warn("Shard {} is unavailable; it gets stream {} when it is back", failed, stream.name());
         }
-        known.put(stream.name(), created);
+        if (isPlaced) {
+            known.put(stream.name(), created);
+        }
     }
 
     /** Returns the stream as it is on the first shard that has it. */
@@ -231,7 +236,8 @@ public final class StreamRegistry {
     }
 
     /**
-     * Returns the stream of that name.
+     * Returns the stream of that name. Once it has, this process knows where its keys belong, if they stay there: it does not ask a
+     * shard that may not know that.
      *
      * @throws UnknownStreamException if there is none
      * @throws EventSqlException if no shard is available
@@ -244,7 +250,7 @@ public final class StreamRegistry {
         }
     }
 
-    /** Looks up a stream by its name. */
+    /** Looks up a stream by its name, and remembers where its keys belong; empty if it cannot. */
     @FunctionalInterface
     public interface Lookup {
         Optional<StreamSpec> find(String name) throws SQLException;
@@ -274,6 +280,9 @@ public final class StreamRegistry {
         for (Shard shard : shards.all()) {
             try {
                 Optional<StreamTable.Row> row = shard.findStream(name);
+                if (row.isPresent() && row.get().isPlacedElsewhere()) {
+                    continue;
+                }
                 answered = true;
                 if (row.isPresent()) {
                     known.put(name, row.get().spec());

@@ -36,9 +36,15 @@ public final class MoveFunctions {
             WHERE e.map_version = ?
             ORDER BY s.name, e.partition""";
 
-    // Scans stationary_stream. Takes no row lock.
+    // Scans stationary_stream and stream. Takes no row lock.
     private static final String STATIONARY = """
-            SELECT stream, map_version, slot_map::text FROM eventsql.stationary_stream""";
+            SELECT k.stream, k.map_version, k.slot_map::text, h.shard_number = ANY (h.spare_shards)
+            FROM eventsql.stationary_stream k CROSS JOIN eventsql.shard h
+            UNION ALL
+            SELECT s.name, h.map_version, h.slot_map::text, true
+            FROM eventsql.stream s CROSS JOIN eventsql.shard h
+            WHERE (s.compaction OR s.key_tracking <> 'off')
+              AND NOT EXISTS (SELECT FROM eventsql.stationary_stream k WHERE k.stream = s.name)""";
 
     // Index: the primary key. Takes no row lock.
     private static final String IS_STATIONARY = """
@@ -136,14 +142,22 @@ public final class MoveFunctions {
      * A stream whose keys stay where they are.
      *
      * @param slotMap the slot map by which they belong to shards, as text
+     * @param isOnSpareShard whether what other shards have recorded takes precedence
      */
-    public record Stationary(String stream, int version, String slotMap) {}
+    public record Stationary(String stream, int version, String slotMap, boolean isOnSpareShard) {}
 
-    /** Returns the streams that stay, as far as the shard has recorded them. */
+    /**
+     * Returns the streams that stay, as far as the shard has recorded them. A spare shard has not recorded those that were created
+     * there: if no other shard has them, they begin with the slots as they are.
+     */
     public List<Stationary> stationary(Connection connection) {
         return Jooq.using(connection)
                 .fetch(schema.sql(STATIONARY))
-                .map(r -> new Stationary(r.get(0, String.class), r.get(1, Integer.class), r.get(2, String.class)));
+                .map(r -> new Stationary(
+                        r.get(0, String.class),
+                        r.get(1, Integer.class),
+                        r.get(2, String.class),
+                        r.get(3, Boolean.class)));
     }
 
     /** Returns whether the shard has recorded that a stream stays. */

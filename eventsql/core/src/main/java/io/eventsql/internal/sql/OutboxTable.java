@@ -1,18 +1,12 @@
 package io.eventsql.internal.sql;
 
-import io.eventsql.Compaction;
-import io.eventsql.Retention;
-import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Objects;
-import java.util.Optional;
-import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -56,22 +50,13 @@ public final class OutboxTable {
                 (3, 'eventsql.outbox_3'),
                 (-1, 'eventsql.outbox_transfer')) AS t (ring, name)""";
 
-    // Catalog lookups. NULL if there is no such table: the database is no shard.
+    // Catalog lookups. NULL if there is no such table: the database is no shard, or has the tables of an earlier
+    // release.
     private static final String MAY_READ_STREAMS = """
-            SELECT has_table_privilege(to_regclass('eventsql.stream'), 'SELECT')
-               AND has_table_privilege(to_regclass('eventsql.shard'), 'SELECT')""";
-
-    // Index: stream_name_unique. Takes no row lock. The database's shard may have an earlier version, without the
-    // columns
-    // storage and key_tracking.
-    private static final String FIND_STREAM = """
-            SELECT s.partitions, s.segment_size, s.json,
-                   (extract(epoch FROM s.retention) * 1000)::bigint, s.retention_bytes, s.retention_events,
-                   s.expire_handled, (extract(epoch FROM s.abandoned_after) * 1000)::bigint,
-                   s.compaction, (extract(epoch FROM s.tombstone_delay) * 1000)::bigint,
-                   coalesce(to_jsonb(s) ->> 'storage', 'rows'), coalesce(to_jsonb(s) ->> 'key_tracking', 'off')
-            FROM eventsql.stream s, eventsql.shard c
-            WHERE s.name = ? AND c.cluster_id = ?""";
+            SELECT bool_and(has_table_privilege(to_regclass('eventsql.' || t.name), 'SELECT'))
+               AND count(to_regclass('eventsql.' || t.name)) = count(*)
+            FROM unnest(ARRAY['stream', 'shard', 'stream_partition', 'stream_map', 'stream_placement', 'stationary_stream'])
+                AS t (name)""";
 
     private final SqlSchema schema;
     private final String insertOne;
@@ -103,44 +88,15 @@ public final class OutboxTable {
             OffsetDateTime writtenAt) {}
 
     /**
-     * Returns a stream of a cluster, if the connection's database is one of its shards and its role may read that.
+     * Returns whether the connection's database is a shard, and its role may read the streams there ({@link StreamTable#find}).
      * Executed in the caller's transaction, which it does not make fail.
      */
-    public Optional<StreamSpec> findStream(Connection connection, String name, UUID clusterId) throws SQLException {
+    public boolean mayReadStreams(Connection connection) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(schema.sql(MAY_READ_STREAMS));
                 ResultSet row = statement.executeQuery()) {
             row.next();
-            if (!row.getBoolean(1)) {
-                return Optional.empty();
-            }
+            return row.getBoolean(1);
         }
-        try (PreparedStatement statement = connection.prepareStatement(schema.sql(FIND_STREAM))) {
-            statement.setString(1, name);
-            statement.setObject(2, clusterId);
-            try (ResultSet row = statement.executeQuery()) {
-                return row.next() ? Optional.of(streamSpec(name, row)) : Optional.empty();
-            }
-        }
-    }
-
-    private static StreamSpec streamSpec(String name, ResultSet row) throws SQLException {
-        @Nullable Long maxAgeMs = row.getObject(4, Long.class);
-        Retention retention = new Retention(
-                maxAgeMs == null ? null : Duration.ofMillis(maxAgeMs),
-                row.getObject(5, Long.class),
-                row.getObject(6, Long.class),
-                row.getBoolean(7),
-                Duration.ofMillis(row.getLong(8)));
-        Compaction compaction = row.getBoolean(9) ? new Compaction(Duration.ofMillis(row.getLong(10))) : null;
-        return new StreamSpec(
-                name,
-                row.getInt(1),
-                row.getLong(2),
-                row.getBoolean(3),
-                retention,
-                compaction,
-                StreamTable.storage(row.getString(11)),
-                StreamTable.keyTracking(row.getString(12)));
     }
 
     /** Writes one event in the caller's transaction. */

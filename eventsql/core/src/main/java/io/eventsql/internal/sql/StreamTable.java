@@ -28,7 +28,8 @@ public final class StreamTable {
                    m.map_version, m.partitions AS map_partitions, m.slots, m.moved, m.is_placement,
                    p.map_version AS first_version,
                    h.map_version AS cluster_version, h.slot_map, h.former_slot_map,
-                   k.map_version AS kept_version, k.slot_map AS kept_slot_map
+                   k.map_version AS kept_version, k.slot_map AS kept_slot_map,
+                   h.shard_number = ANY (h.spare_shards) AS on_spare_shard
             FROM eventsql.stream s
             JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
             LEFT JOIN eventsql.shard h ON true
@@ -94,6 +95,7 @@ public final class StreamTable {
      *     or not read
      * @param slots the slots that the shard had when the row was read; {@code null}: not read
      * @param kept the slot map by which the keys of a stationary stream belong to shards; {@code null}: it is none, or not read
+     * @param isOnSpareShard whether the shard has had no slots yet: so it may not know that the stream stays on others
      */
     public record Row(
             int id,
@@ -101,7 +103,13 @@ public final class StreamTable {
             int firstVersion,
             @Nullable StoredMap map,
             @Nullable StoredSlots slots,
-            @Nullable StoredSlots kept) {}
+            @Nullable StoredSlots kept,
+            boolean isOnSpareShard) {
+        /** Returns whether the keys of the stream stay somewhere, and this shard may not know where. */
+        public boolean isPlacedElsewhere() {
+            return isOnSpareShard && (spec.compaction() != null || spec.keyTracking() != KeyTracking.OFF);
+        }
+    }
 
     /**
      * The slot map of a shard: see {@link ShardIdentity}.
@@ -238,7 +246,8 @@ public final class StreamTable {
                 r.get("first_version", Integer.class),
                 r.indexOf("map_version") < 0 ? null : map(r),
                 r.indexOf("cluster_version") < 0 ? null : slots(r),
-                r.indexOf("kept_version") < 0 ? null : kept(r));
+                r.indexOf("kept_version") < 0 ? null : kept(r),
+                r.indexOf("on_spare_shard") >= 0 && Boolean.TRUE.equals(r.get("on_spare_shard", Boolean.class)));
     }
 
     private static @Nullable StoredSlots kept(org.jooq.Record r) {

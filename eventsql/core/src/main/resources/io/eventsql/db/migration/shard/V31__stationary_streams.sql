@@ -16,14 +16,16 @@ CREATE TABLE eventsql.stationary_stream (
 -- keeps_streams: decided by a process that knows such streams; others must not close slots.
 ALTER TABLE eventsql.shard_move ADD COLUMN keeps_streams boolean NOT NULL DEFAULT false;
 
--- No keys have moved since the first of these streams was created.
+-- No keys have moved since the first of these streams was created. A spare shard gets them with the next move.
 INSERT INTO eventsql.stationary_stream (stream, map_version, slot_map)
 SELECT s.name, CASE WHEN h.former_slot_map IS NULL THEN h.map_version ELSE h.map_version - 1 END,
        coalesce(h.former_slot_map, h.slot_map)
 FROM eventsql.stream s CROSS JOIN eventsql.shard h
-WHERE s.compaction OR s.key_tracking <> 'off';
+WHERE (s.compaction OR s.key_tracking <> 'off') AND h.shard_number <> ALL (h.spare_shards);
 
--- Records that a stream stays from now on, because it is compacted or counts the events of its keys, unless it is known.
+-- Records that a stream stays from now on, because it is compacted or counts the events of its keys, unless it is known. Not on a
+-- spare shard: the stream may have been created on the others before keys moved, and has no keys here. The next move gives the
+-- shard what the others have recorded (keep_streams_v1).
 --
 -- Scans shard and shard_move; locks the row of shard in share mode. Indexes: the primary keys.
 --
@@ -45,7 +47,7 @@ BEGIN
             USING ERRCODE = 'ES028';
     END IF;
     INSERT INTO eventsql.stationary_stream (stream, map_version, slot_map)
-    SELECT NEW.name, s.map_version, s.slot_map FROM eventsql.shard s;
+    SELECT NEW.name, s.map_version, s.slot_map FROM eventsql.shard s WHERE s.shard_number <> ALL (s.spare_shards);
     RETURN NULL;
 END $$;
 DROP TRIGGER reject_unmovable_stream_when_created ON eventsql.stream;
@@ -267,7 +269,9 @@ AS $$
 $$;
 
 -- Gives this shard the streams of all shards that stay, and fences them. So before any slot is closed, a process that reads a
--- stream's map here reads that it stays, and one that has read it before is rejected.
+-- stream's map here reads that it stays, and one that has read it before is rejected. What a spare shard has recorded by a former
+-- move gives way: the stream may have been created anew since by processes without its database. A stream whose deletion has begun
+-- here is left out, because the deletion may be completed only after the move.
 --
 -- p_streams, p_versions, p_slot_maps: one element for each stream; a slot map as the text of an array.
 --
@@ -297,6 +301,9 @@ BEGIN
     ELSIF NOT EXISTS (SELECT FROM eventsql.shard_move m WHERE m.map_version = p_version AND m.attempt = p_attempt) THEN
         RAISE EXCEPTION 'the move to map version % was cancelled', p_version USING ERRCODE = 'ES001';
     END IF;
+    UPDATE eventsql.stationary_stream k SET map_version = g.map_version, slot_map = g.slot_map::smallint[]
+    FROM unnest(p_streams, p_versions, p_slot_maps) AS g (stream, map_version, slot_map), eventsql.shard s
+    WHERE k.stream = g.stream AND k.map_version <> g.map_version AND s.shard_number = ANY (s.spare_shards);
     SELECT min(k.stream) INTO other
     FROM unnest(p_streams, p_versions) AS g (stream, map_version)
     JOIN eventsql.stationary_stream k ON k.stream = g.stream
@@ -308,6 +315,7 @@ BEGIN
     INSERT INTO eventsql.stationary_stream (stream, map_version, slot_map)
     SELECT g.stream, g.map_version, g.slot_map::smallint[]
     FROM unnest(p_streams, p_versions, p_slot_maps) AS g (stream, map_version, slot_map)
+    WHERE NOT EXISTS (SELECT FROM eventsql.deleted_stream d WHERE d.name = g.stream)
     ON CONFLICT DO NOTHING;
     PERFORM eventsql.fence_stream_v1(f.stream_id)
     FROM (
@@ -481,15 +489,16 @@ DECLARE
     stays   boolean;
     fenced  boolean;
 BEGIN
-    SELECT s.stream_id INTO id FROM eventsql.stream s
+    SELECT s.stream_id, s.compaction OR s.key_tracking <> 'off' INTO id, stays FROM eventsql.stream s
     WHERE s.name = p_stream AND s.xmin = pg_current_xact_id()::xid; -- not one that another process has created
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    SELECT true, k.is_fenced INTO stays, fenced FROM eventsql.stationary_stream k WHERE k.stream = p_stream;
+    SELECT k.is_fenced INTO fenced FROM eventsql.stationary_stream k WHERE k.stream = p_stream;
+    stays := stays OR FOUND; -- a spare shard has not recorded it
     IF fenced THEN
         PERFORM eventsql.fence_stream_v1(id);
-    ELSIF stays IS NULL AND (EXISTS (SELECT FROM eventsql.shard s WHERE s.shard_number <> ALL (s.slot_map))
+    ELSIF NOT stays AND (EXISTS (SELECT FROM eventsql.shard s WHERE s.shard_number <> ALL (s.slot_map))
         OR EXISTS (SELECT FROM eventsql.shard_move m WHERE m.is_frozen))
     THEN
         INSERT INTO eventsql.partition_barrier (stream_id, partition, giver, end_offset)
