@@ -85,9 +85,9 @@ final class Appender {
     void append(Batch batch) {
         Remedy remedy = appendPart(batch);
         if (remedy == Remedy.REROUTE) {
-            batch.returnToQueue();
+            batch.returnToQueue(PublishCall.Return.REROUTE);
         } else if (remedy == Remedy.HOLD) {
-            batch.hold();
+            batch.returnToQueue(PublishCall.Return.HOLD);
         } else if (remedy != null) {
             appendInParts(batch, remedy);
         }

@@ -163,14 +163,8 @@ final class Batch {
     }
 
     /** Gives the calls, which are not stored, back to the queue. It takes them when the whole batch is released. */
-    void returnToQueue() {
-        calls.forEach(PublishCall::returnToQueue);
-        (whole == null ? this : whole).hasReturnedCalls = true;
-    }
-
-    /** Gives the calls, which are not stored, back to wait for transactions. The queue takes them when the whole batch is released. */
-    void hold() {
-        calls.forEach(PublishCall::hold);
+    void returnToQueue(PublishCall.Return reason) {
+        calls.forEach(call -> call.returnToQueue(reason));
         (whole == null ? this : whole).hasReturnedCalls = true;
     }
 

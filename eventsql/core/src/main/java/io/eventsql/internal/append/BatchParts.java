@@ -1,5 +1,6 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.internal.append.PublishCall.Return;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -65,15 +66,15 @@ final class BatchParts {
         List<Batch> others = new ArrayList<>();
         List<Batch> after = new ArrayList<>();
         divide(part, others, after);
-        hold(part, part.calls());
-        after.forEach(other -> hold(other, other.calls()));
+        returnToQueue(part, Return.HOLD);
+        after.forEach(other -> returnToQueue(other, Return.FOLLOW));
         waiting.clear();
         waiting.addAll(others);
     }
 
-    private void hold(Batch of, List<PublishCall> calls) {
-        calls.forEach(call -> call.addKeysTo(heldKeys));
-        of.withCalls(calls).hold();
+    private void returnToQueue(Batch part, Return reason) {
+        part.calls().forEach(call -> call.addKeysTo(heldKeys));
+        part.returnToQueue(reason);
     }
 
     /** Divides the other parts into what may come before the call, and what must follow it. */
@@ -114,7 +115,7 @@ final class BatchParts {
         List<PublishCall> independent = new ArrayList<>();
         for (PublishCall call : more.calls()) {
             if (call.hasKeyOf(heldKeys)) {
-                hold(more, List.of(call));
+                returnToQueue(more.withCalls(List.of(call)), Return.FOLLOW);
             } else {
                 independent.add(call);
             }
@@ -127,8 +128,8 @@ final class BatchParts {
 
     /** Gives the calls of a part back to the queue, and those of all parts that would have followed, which must not overtake it. */
     void returnToQueue(Batch part) {
-        part.returnToQueue();
-        waiting.forEach(Batch::returnToQueue);
+        part.returnToQueue(Return.REROUTE);
+        waiting.forEach(other -> other.returnToQueue(Return.REROUTE));
         waiting.clear();
     }
 

@@ -6,9 +6,9 @@ import java.util.BitSet;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.Deque;
+import java.util.HashSet;
 import java.util.IdentityHashMap;
 import java.util.Iterator;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -186,18 +186,15 @@ final class CallQueues {
 
     /** Removes and returns the calls with keys that meet a condition, which is asked in their order. */
     List<PublishCall> removeWithKeys(Predicate<PublishCall> condition) {
-        Set<PublishCall> removed = new LinkedHashSet<>();
-        for (PublishCall call : allWithKeys()) {
-            if (condition.test(call)) {
-                countOut(call);
-                removed.add(call);
-            }
-        }
+        List<PublishCall> removed = allWithKeys();
+        removed.removeIf(condition.negate());
         if (!removed.isEmpty()) {
-            wide.removeIf(removed::contains);
-            ofLane.forEach(queue -> queue.removeIf(removed::contains));
+            Set<PublishCall> set = new HashSet<>(removed);
+            wide.removeIf(set::contains);
+            ofLane.forEach(queue -> queue.removeIf(set::contains));
+            removed.forEach(this::countOut);
         }
-        return List.copyOf(removed);
+        return removed;
     }
 
     /** Removes the calls without keys. */

@@ -110,8 +110,11 @@ final class PendingCalls {
     /**
      * Takes calls back that wait for transactions of the application, which have their keys. They and those that must follow them hold
      * back no others.
+     *
+     * @param following calls of the same batch that must follow them
      */
-    void hold(List<PublishCall> given) {
+    void hold(List<PublishCall> given, List<PublishCall> following) {
+        waiting.addInOrder(following);
         waiting.addInOrder(given);
         given.forEach(held::add);
     }
@@ -197,11 +200,13 @@ final class PendingCalls {
      * @param notNow the lanes whose other calls come first
      */
     private @Nullable Batch retryHeld(BitSet free, BitSet notNow) {
+        BitSet later = (BitSet) notNow.clone();
         for (PublishCall call : held.due()) {
             BitSet needed = lanesOf(call);
             BitSet busy = (BitSet) needed.clone();
             busy.andNot(free);
-            if (needed.intersects(notNow)) {
+            if (needed.intersects(later)) {
+                later.or(needed); // or others would always take a lane of one that needs several
                 continue;
             } else if (busy.isEmpty()) {
                 Batch batch = new Batch(List.of(call), Map.of(), nextBatchNumber(), needed);
@@ -273,7 +278,7 @@ final class PendingCalls {
     /** Takes the calls of a batch back, before those that wait, and frees its lanes. */
     void putBack(Batch batch) {
         done(batch);
-        batch.calls().reversed().forEach(waiting::addFirst);
+        waiting.addInOrder(batch.calls());
     }
 
     /** Frees the lanes of a batch. */

@@ -74,11 +74,9 @@ final class PublishCall {
     private volatile @Nullable Throwable lastFailure;
     /** Orders the calls of one shard; assigned when the call enters the queue. */
     private long sequence;
-    /** Whether the batch of the call gives it back to the queue, which routes it anew. */
-    private boolean returned;
-    /** Whether the batch of the call gives it back because a transaction has its key. */
-    private boolean held;
-    /** How often that has happened. */
+    /** Why the batch of the call gives it back; {@code null} if it does not. */
+    private @Nullable Return returned;
+    /** How often the call was held. */
     private int holds;
 
     private enum State {
@@ -220,27 +218,26 @@ final class PublishCall {
         return parts;
     }
 
+    /** Why a batch gives a call back to the queue. */
+    enum Return {
+        /** Its stream has grown, or its slot was closed: it is routed anew. */
+        REROUTE,
+        /** A transaction of the application has its key. */
+        HOLD,
+        /** It must follow one of those. */
+        FOLLOW
+    }
+
     /** Has the batch of the call, which is not stored, give it back to the queue. */
-    void returnToQueue() {
-        returned = true;
+    void returnToQueue(Return reason) {
+        returned = reason;
     }
 
-    /** Returns whether the call was given back to the queue, and not completed since. The queue has it then. */
-    boolean takeReturned() {
-        boolean back = returned && !isCompleted();
-        returned = false;
-        return back;
-    }
-
-    /** Has the batch of the call, which is not stored, give it back to wait for a transaction that publishes for its key. */
-    void hold() {
-        held = true;
-    }
-
-    /** Returns whether the call was given back to wait, and not completed since. */
-    boolean takeHeld() {
-        boolean back = held && !isCompleted();
-        held = false;
+    /** Returns why the call was given back to the queue; {@code null} if it was not, or is completed since. The queue has it then. */
+    @Nullable
+    Return takeReturned() {
+        Return back = isCompleted() ? null : returned;
+        returned = null;
         return back;
     }
 
@@ -276,6 +273,9 @@ final class PublishCall {
 
     /** Returns whether an event has one of the keys. */
     boolean hasKeyOf(Set<String> keys) {
+        if (keys.isEmpty()) {
+            return false;
+        }
         for (Valid event : events) {
             String key = event.key();
             if (key != null && keys.contains(ofStream(key))) {

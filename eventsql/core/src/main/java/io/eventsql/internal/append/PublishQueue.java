@@ -275,18 +275,19 @@ final class PublishQueue {
 
     private void takeBack(Batch batch) {
         List<PublishCall> held = new ArrayList<>();
+        List<PublishCall> following = new ArrayList<>();
         for (PublishCall call : batch.calls().reversed()) {
-            if (call.takeReturned()) {
+            PublishCall.Return reason = call.takeReturned();
+            if (reason != null) {
                 bufferedBytes += call.bytes();
-                pending.takeBack(call);
-            } else if (call.takeHeld()) {
-                bufferedBytes += call.bytes();
-                held.add(call);
+                switch (reason) {
+                    case REROUTE -> pending.takeBack(call);
+                    case HOLD -> held.add(call);
+                    case FOLLOW -> following.add(call);
+                }
             }
         }
-        if (!held.isEmpty()) {
-            pending.hold(held);
-        }
+        pending.hold(held, following);
     }
 
     private void release(PublishCall call) {

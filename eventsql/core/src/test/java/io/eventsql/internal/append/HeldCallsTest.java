@@ -2,6 +2,7 @@ package io.eventsql.internal.append;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.internal.append.PublishCall.Return;
 import io.eventsql.internal.append.TestCalls.Call;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -48,7 +49,7 @@ class HeldCallsTest {
     }
 
     private static void hold(Batch batch, Call... calls) {
-        batch.withCalls(TestCalls.calls(calls)).hold();
+        batch.withCalls(TestCalls.calls(calls)).returnToQueue(Return.HOLD);
     }
 
     private static void assertCalls(Batch batch, Call... calls) {
@@ -117,7 +118,7 @@ class HeldCallsTest {
     void takeBatch_heldCallNeedsAllLanes_nothingIsTakenBeforeTheyAreFree() {
         PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
         Call held = TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, 0, 1);
-        pending.hold(List.of(held.call));
+        pending.hold(List.of(held.call), List.of());
         for (int i = 0; i <= 2 * PendingCalls.SHARED_ABOVE_EVENTS; i++) {
             pending.add(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, 2 + i % 2).call);
         }
@@ -134,8 +135,10 @@ class HeldCallsTest {
     void takeBatch_manyCallsAreHeld_othersAreTakenInTurnAlsoThoseOfAllLanes() {
         PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
         for (int key = 100; key < 200; key++) {
-            pending.hold(List.of(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, key).call));
+            pending.hold(List.of(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, key).call), List.of());
         }
+        PublishCall heldOfAllLanes = TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, 98, 99).call;
+        pending.hold(List.of(heldOfAllLanes), List.of());
         List<PublishCall> others = new ArrayList<>();
         for (int i = 0; i < 6; i++) {
             others.add(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, i).call);
@@ -158,10 +161,10 @@ class HeldCallsTest {
                 List<PublishCall> again = new ArrayList<>(ended.calls());
                 again.removeAll(others);
                 taken.addAll(ended.calls());
-                pending.hold(again);
+                pending.hold(again, List.of());
             }
         }
-        assertThat(taken).containsAll(others).hasSizeGreaterThan(others.size() + 20);
+        assertThat(taken).contains(heldOfAllLanes).containsAll(others).hasSizeGreaterThan(others.size() + 20);
     }
 
     @Test
@@ -171,7 +174,7 @@ class HeldCallsTest {
         pending.add(TestCalls.callOfKeys(deadline, 1).call);
         Batch busy = pending.takeBatch();
         Call held = TestCalls.callOfKeys(deadline, 0);
-        pending.hold(List.of(held.call));
+        pending.hold(List.of(held.call), List.of());
         Call waiting = TestCalls.callOfKeys(2 * deadline, 1);
         Call ofBoth = TestCalls.callOfKeys(2 * deadline, 0, 1);
         pending.add(waiting.call);
@@ -214,7 +217,24 @@ class HeldCallsTest {
         Batch batch = pending.takeBatch();
         assertCalls(batch, call);
         pending.done(batch);
-        pending.hold(batch.calls());
+        pending.hold(batch.calls(), List.of());
+    }
+
+    @Test
+    void finishAndTake_heldCallIsStored_thoseOfItsBatchThatFollowShareOne() throws Exception {
+        Call held = put(0);
+        Call second = put(0);
+        Call third = put(0);
+        Batch whole = queue.finishAndTake(null);
+        BatchParts parts = new BatchParts(queue, whole);
+        parts.split(whole);
+        parts.hold(parts.next());
+        assertThat(parts.next()).isNull();
+        parts.finish();
+        startTimer();
+        Batch tried = queue.finishAndTake(whole);
+        assertCalls(tried, held);
+        assertCalls(queue.finishAndTake(tried), second, third);
     }
 
     /** One call waits for two transactions, of which one has ended. */
@@ -362,14 +382,16 @@ class HeldCallsTest {
     }
 
     private static void store(Batch batch, Set<String> reserved, Map<String, Deque<PublishCall>> expected) {
-        Set<String> blocked = new HashSet<>(reserved);
+        Set<String> reservedNow = Set.copyOf(reserved);
+        Set<String> held = new HashSet<>();
         Map<String, PublishCall> overtaken = new HashMap<>();
         for (PublishCall call : batch.calls()) {
             Set<String> keys = new HashSet<>();
             call.addKeysTo(keys);
-            if (call.hasKeyOf(blocked)) {
-                batch.withCalls(List.of(call)).hold();
-                blocked.addAll(keys);
+            boolean follows = call.hasKeyOf(held);
+            if (follows || call.hasKeyOf(reservedNow)) {
+                batch.withCalls(List.of(call)).returnToQueue(follows ? Return.FOLLOW : Return.HOLD);
+                held.addAll(keys);
                 continue;
             }
             long now = System.nanoTime();

@@ -581,7 +581,8 @@ class PublishQueueTest {
                 .as("nothing is sent before the batch has ended")
                 .isNull();
 
-        batch.withCalls(List.of(one)).returnToQueue(); // as a part of the batch, which is what is released
+        batch.withCalls(List.of(one))
+                .returnToQueue(PublishCall.Return.REROUTE); // as a part of the batch, which is what is released
         Batch next = queue.finishAndTake(batch);
         assertThat(next.calls()).as("first what came first").containsExactly(one);
         assertThat(List.of(one, two, three)).allSatisfy(call -> {
@@ -621,7 +622,7 @@ class PublishQueueTest {
         assertThat(queue.takeMore(batch)).as("nothing more is sent").isNull();
         assertThat(movedOn).as("the batch in progress may still be stored").isEmpty();
 
-        batch.returnToQueue();
+        batch.returnToQueue(PublishCall.Return.REROUTE);
         queue.close();
         assertThat(queue.finishAndTake(batch)).isNull();
         assertThat(movedOn).as("in their order").containsExactly(one, two, three);
