@@ -165,8 +165,10 @@ class RunCommandIT {
                         tuple("clean", 1, 600, false),
                         tuple("held", 4, 1_800, true),
                         tuple("recovery", 1, 600, false));
-        assertThat(ages.getFirst()).as("before its phase, in transactions").isNegative();
-        assertThat(ages).as("during its phase").anyMatch(age -> age > 50);
+        assertThat(ages).as("during its phase, in transactions").anyMatch(age -> age > 50);
+        assertThat(ages.stream().takeWhile(age -> age <= 50).filter(age -> age < 0)) // others are of short transactions
+                .as("before its phase, in twentieths of a second")
+                .hasSizeGreaterThan(10);
         assertThat(ages.getLast()).as("after its phase").isNegative();
     }
 

@@ -23,10 +23,15 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ClearStatements.Attachment;
+import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.SqlSchema;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -108,12 +113,15 @@ class StreamCleanerIT {
                 }
                 return positions;
             });
-            for (int i = 0; i < 5; i++) {
-                long before = head();
-                await().until(() -> head() > before + 120);
-                eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
+            try {
+                for (int i = 0; i < 5; i++) {
+                    long before = head();
+                    await().until(() -> head() > before + 120);
+                    eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
+                }
+            } finally {
+                ended.set(true);
             }
-            ended.set(true);
 
             List<EventPosition> positions = publishing.get();
             assertThat(positions)
@@ -126,6 +134,37 @@ class StreamCleanerIT {
             assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.events_" + stream))
                     .isEqualTo(positions.size() - start);
         }
+    }
+
+    /** PostgreSQL then says that the partition was removed concurrently. */
+    @Test
+    void retry_partitionIsDroppedWhileItIsDetached_repeats() throws Exception {
+        Sql.execute(database, "CREATE TABLE parent (a int) PARTITION BY RANGE (a)");
+        Sql.execute(database, "CREATE TABLE part PARTITION OF parent FOR VALUES FROM (0) TO (10)");
+        List<String> states = new CopyOnWriteArrayList<>();
+        try (ExecutorService threads = Executors.newSingleThreadExecutor();
+                Connection reader = database.getConnection();
+                Statement lock = reader.createStatement()) {
+            reader.setAutoCommit(false);
+            lock.execute("LOCK TABLE ONLY parent IN ACCESS SHARE MODE");
+            Future<?> detaching = threads.submit(() -> StreamCleaner.retry("could not be cleared", () -> {
+                try {
+                    if (states.isEmpty()) {
+                        Sql.execute(database, "ALTER TABLE parent DETACH PARTITION part CONCURRENTLY");
+                    }
+                } catch (SQLException e) {
+                    states.add(SqlErrors.state(e));
+                    throw e;
+                }
+            }));
+            await().until(() ->
+                    Sql.queryLong(database, "SELECT count(*) FROM pg_inherits WHERE inhdetachpending") == 1);
+            Sql.execute(database, "ALTER TABLE parent DETACH PARTITION part FINALIZE");
+            Sql.execute(database, "DROP TABLE part");
+            reader.commit();
+            assertThat(detaching).as("%s", states).succeedsWithin(Duration.ofSeconds(60));
+        }
+        assertThat(states).containsExactly(SqlErrors.OBJECT_NOT_IN_STATE);
     }
 
     @Test

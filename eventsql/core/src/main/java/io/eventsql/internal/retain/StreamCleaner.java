@@ -190,7 +190,8 @@ public final class StreamCleaner {
                 return;
             } catch (SQLException e) {
                 boolean repeatable = SqlErrors.classify(e) == ErrorKind.ENVIRONMENT
-                        || SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE);
+                        || SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)
+                        || SqlErrors.state(e).equals(SqlErrors.OBJECT_NOT_IN_STATE);
                 if (attempt == ATTEMPTS_MAX || !repeatable) {
                     throw new EventSqlException(failure + "; retry the call: " + e.getMessage(), e);
                 }

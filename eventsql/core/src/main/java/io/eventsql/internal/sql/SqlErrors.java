@@ -46,6 +46,9 @@ public final class SqlErrors {
     private static final String SEGMENT_END = "eventsql_end";
 
     public static final String UNDEFINED_TABLE = "42P01";
+    /** For a partition that was dropped, or detached by another session, while it was being detached. */
+    public static final String OBJECT_NOT_IN_STATE = "55000";
+
     private static final String UNDEFINED_FUNCTION = "42883";
     private static final String INTERNAL_ERROR = "XX000";
     static final String SERIALIZATION_FAILURE = "40001";
