@@ -164,7 +164,7 @@ class StreamCleanerIT {
             reader.commit();
             assertThat(detaching).as("%s", states).succeedsWithin(Duration.ofSeconds(60));
         }
-        assertThat(states).containsExactly(SqlErrors.OBJECT_NOT_IN_STATE);
+        assertThat(states).containsExactly(SqlErrors.OBJECT_NOT_IN_PREREQUISITE_STATE);
     }
 
     @Test

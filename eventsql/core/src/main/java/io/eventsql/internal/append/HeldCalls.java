@@ -8,7 +8,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Predicate;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Which of the waiting calls of a shard were given back by their batches, because a transaction of the application has one of their
@@ -40,11 +39,12 @@ final class HeldCalls {
         calls.put(call, new Held(now, now + ticks));
     }
 
-    /** Removes a call that was taken, has expired, or is routed anew. */
+    /** Removes a call that is retried, or has expired. */
     void remove(PublishCall call) {
         calls.remove(call);
     }
 
+    /** Removes all calls, which are routed anew. */
     void clear() {
         calls.clear();
     }
@@ -77,25 +77,17 @@ final class HeldCalls {
      * with one of their keys waits that is not held: it would have been in the batch that has given them back, or in one before.
      */
     List<PublishCall> due() {
-        List<PublishCall> ordered = new ArrayList<>(calls.keySet());
-        ordered.sort(Comparator.comparingLong(PublishCall::sequence));
+        List<Map.Entry<PublishCall, Held>> ordered = new ArrayList<>(calls.entrySet());
+        ordered.sort(Comparator.comparingLong(entry -> entry.getKey().sequence()));
         Set<String> keys = new HashSet<>();
-        List<PublishCall> due = new ArrayList<>();
-        for (PublishCall call : ordered) {
-            if (!call.hasKeyOf(keys) && held(call).due() <= now) {
-                due.add(call);
+        List<Map.Entry<PublishCall, Held>> due = new ArrayList<>();
+        for (Map.Entry<PublishCall, Held> entry : ordered) {
+            if (!entry.getKey().hasKeyOf(keys) && entry.getValue().due() <= now) {
+                due.add(entry);
             }
-            call.addKeysTo(keys);
+            entry.getKey().addKeysTo(keys);
         }
-        due.sort(Comparator.comparingLong(call -> held(call).since()));
-        return due;
-    }
-
-    private Held held(PublishCall call) {
-        @Nullable Held held = calls.get(call);
-        if (held == null) {
-            throw new IllegalStateException("not held");
-        }
-        return held;
+        due.sort(Comparator.comparingLong(entry -> entry.getValue().since()));
+        return due.stream().map(Map.Entry::getKey).toList();
     }
 }

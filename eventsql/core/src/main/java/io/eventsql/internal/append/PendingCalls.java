@@ -177,7 +177,7 @@ final class PendingCalls {
         if (retried != null) {
             return retried;
         }
-        List<PublishCall> aside = waiting.removeWithKeys(held.orFollowing());
+        List<PublishCall> aside = setHeldAside();
         @Nullable Batch others;
         boolean waitForAllLanes;
         try {
@@ -191,6 +191,11 @@ final class PendingCalls {
         }
         retriedLanes.andNot(free);
         return others != null ? others : retryHeld(free, new BitSet());
+    }
+
+    /** Removes the calls that are held, and those that must follow them, until others were taken. */
+    private List<PublishCall> setHeldAside() {
+        return held.isEmpty() ? List.of() : waiting.removeWithKeys(held.orFollowing());
     }
 
     /**
@@ -238,7 +243,7 @@ final class PendingCalls {
         if (rerouting) {
             return null;
         }
-        List<PublishCall> aside = held.isEmpty() ? List.of() : waiting.removeWithKeys(held.orFollowing());
+        List<PublishCall> aside = setHeldAside();
         @Nullable Batch more;
         try {
             more = new Builder((BitSet) batch.lanes().clone(), batchEventsMax).build();
@@ -275,7 +280,7 @@ final class PendingCalls {
         busyLanes.or(batch.lanes());
     }
 
-    /** Takes the calls of a batch back, before those that wait, and frees its lanes. */
+    /** Takes the calls of a batch back, to their places among those that wait, and frees its lanes. */
     void putBack(Batch batch) {
         done(batch);
         waiting.addInOrder(batch.calls());

@@ -191,7 +191,7 @@ public final class StreamCleaner {
             } catch (SQLException e) {
                 boolean repeatable = SqlErrors.classify(e) == ErrorKind.ENVIRONMENT
                         || SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)
-                        || SqlErrors.state(e).equals(SqlErrors.OBJECT_NOT_IN_STATE);
+                        || SqlErrors.state(e).equals(SqlErrors.OBJECT_NOT_IN_PREREQUISITE_STATE);
                 if (attempt == ATTEMPTS_MAX || !repeatable) {
                     throw new EventSqlException(failure + "; retry the call: " + e.getMessage(), e);
                 }

@@ -47,7 +47,7 @@ public final class SqlErrors {
 
     public static final String UNDEFINED_TABLE = "42P01";
     /** For a partition that was dropped, or detached by another session, while it was being detached. */
-    public static final String OBJECT_NOT_IN_STATE = "55000";
+    public static final String OBJECT_NOT_IN_PREREQUISITE_STATE = "55000";
 
     private static final String UNDEFINED_FUNCTION = "42883";
     private static final String INTERNAL_ERROR = "XX000";
