@@ -134,11 +134,13 @@ class HeldCallsTest {
     @Test
     void takeBatch_manyCallsAreHeld_othersAreTakenInTurnAlsoThoseOfAllLanes() {
         PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
-        for (int key = 100; key < 200; key++) {
-            pending.hold(List.of(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, key).call), List.of());
-        }
         PublishCall heldOfAllLanes = TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, 98, 99).call;
-        pending.hold(List.of(heldOfAllLanes), List.of());
+        for (int key = 100; key < 200; key++) {
+            PublishCall held =
+                    key == 120 ? heldOfAllLanes : TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, key).call;
+            held.setSequence(key);
+            pending.hold(List.of(held), List.of());
+        }
         List<PublishCall> others = new ArrayList<>();
         for (int i = 0; i < 6; i++) {
             others.add(TestCalls.callOfKeys(System.nanoTime() + TestCalls.FAR, i).call);
