@@ -294,10 +294,11 @@ public final class EventSql implements AutoCloseable {
      * <p>Before the first growth, all processes must have at least the release that introduced it: publishers of earlier ones are
      * rejected. {@link StreamSpec#partitions()} remains the number with which the stream was created.
      *
-     * @param partitions the number of partitions on each shard, at most {@value StreamSpec#PARTITIONS_MAX}
+     * @param partitions the number of partitions on each shard, with those of keys that have moved there; at most {@value
+     *     StreamSpec#PARTITIONS_MAX}. A shard that has more keeps them, and one that all keys have left gets none
      * @return the result
-     * @throws InvalidInputException if fewer partitions are requested than the stream was created with, or it has some for copies of
-     *     failed events
+     * @throws InvalidInputException if fewer partitions are requested than the stream was created with, it has some for copies of
+     *     failed events, or its keys are being moved between shards
      * @throws UnknownStreamException if the stream does not exist
      * @throws EventSqlException if a shard is unavailable or locks are not available; repeat the call
      */

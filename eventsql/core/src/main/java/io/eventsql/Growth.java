@@ -31,8 +31,8 @@ public record Growth(String stream, int partitions, List<ShardGrowth> shards) {
      * @param shard the shard's number
      * @param name the shard's name
      * @param state how far it is
-     * @param partitions the number of partitions over which the keys are spread now
-     * @param slots the number of slots of keys
+     * @param partitions the number of partitions over which the keys are spread now, with those of keys that have moved there
+     * @param slots the number of groups of keys that can belong to different partitions
      * @param movingSlots how many slots belong to the new partitions afterwards; 0 if the shard has grown
      */
     public record ShardGrowth(int shard, String name, State state, int partitions, int slots, int movingSlots) {}

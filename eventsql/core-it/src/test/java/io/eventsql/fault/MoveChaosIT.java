@@ -30,8 +30,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Chaos test. Goal: shards join and leave again and again while a stream is used: from three to five, to four, and to any others.
- * Whatever is killed, no acknowledged event is lost, none is stored twice, and every consumer handles the events of each key in
+ * Chaos test. Goal: shards join and leave again and again while a stream is used: from three to five, to four, and to any others;
+ * and the stream grows in between. Whatever is killed, no acknowledged event is lost, none is stored twice, and every consumer handles the events of each key in
  * order: one with members in other processes, a slow one, and one that replays.
  *
  * <p>Method: publishers, members and the moving process are child processes that get SIGKILL at seeded moments, and are replaced; so
@@ -40,7 +40,8 @@ import org.junit.jupiter.params.provider.MethodSource;
  *
  * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds, at a higher rate, instead of two moves; {@code -Deventsql.test.seed=N} repeats the choices, but
  * not their timing. {@code -Deventsql.test.moveRuns=N -Deventsql.test.rate=R} is another load: N runs, in each of which a stream moves once from
- * three shards to five and once to four, at R events with keys per second; every other run kills.
+ * three shards to five, grows from 10 partitions on each to 20, and moves once to four, at R events with keys per second; every
+ * other run kills.
  */
 class MoveChaosIT {
     private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 0);
@@ -58,6 +59,8 @@ class MoveChaosIT {
     private static final int GROUP_EVENTS =
             EVENTS_PER_SECOND > 0 ? EVENTS_PER_SECOND * GROUP_INTERVAL_MS / 1_000 / PUBLISHERS : 20;
     private static final int PARTITIONS = EVENTS_PER_SECOND > 0 ? 10 : 2;
+    private static final int PARTITIONS_AFTERWARDS = 20;
+    private static final int PARTITIONS_MAX = 40;
     private static final int SEGMENT_SIZE = EVENTS_PER_SECOND > 0 ? 10_000 : 1_000;
     /** About as long as a move takes. */
     private static final int MOVE_MS = 1_000;
@@ -133,7 +136,7 @@ class MoveChaosIT {
             }
             use.startPublishing();
             if (EVENTS_PER_SECOND > 0) {
-                joinAndLeave(random, use);
+                joinGrowAndLeave(random, use);
             } else {
                 moveAndKill(random, use);
             }
@@ -149,31 +152,37 @@ class MoveChaosIT {
     private void moveAndKill(Random random, StreamInUse use) throws Exception {
         List<Integer> target = List.of(0, 1, 2, 3, 4);
         int moves = 0;
+        int partitions = PARTITIONS;
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
         while (System.nanoTime() - end < 0 || moves < 2) {
             move(random, use, target);
             moves++;
+            if (partitions < PARTITIONS_MAX && random.nextInt(2) == 0 || moves == 1) {
+                grow(random, use, partitions += 1 + random.nextInt(3));
+            }
             target = moves == 1 ? List.of(0, 1, 2, 4) : choose(random);
             if (kills) {
                 killSomething(random, use);
             }
             use.replaySometimes();
         }
-        System.out.println("MoveChaosIT: " + moves + " moves");
+        System.out.println("MoveChaosIT: " + moves + " moves, and growth to " + partitions + " partitions");
     }
 
-    /** Has two shards join after a third of the time, and one leave after another third. */
-    private void joinAndLeave(Random random, StreamInUse use) throws Exception {
+    /** Has two shards join, the stream grow, and one shard leave, each after a quarter of the time. */
+    private void joinGrowAndLeave(Random random, StreamInUse use) throws Exception {
         disturb(random, use);
         move(random, use, List.of(0, 1, 2, 3, 4));
+        disturb(random, use);
+        grow(random, use, PARTITIONS_AFTERWARDS);
         disturb(random, use);
         move(random, use, List.of(0, 1, 2, 4));
         disturb(random, use);
     }
 
-    /** Kills and replays for a third of the time. */
+    /** Kills and replays for a quarter of the time. */
     private void disturb(Random random, StreamInUse use) throws Exception {
-        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS) / 3;
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS) / 4;
         while (System.nanoTime() - end < 0) {
             if (kills) {
                 killSomething(random, use);
@@ -217,14 +226,21 @@ class MoveChaosIT {
         movers.add(start("move"));
     }
 
-    /** Has a process move keys; if it is killed, another one completes the move. */
     private void move(Random random, StreamInUse use, List<Integer> target) throws Exception {
-        String shards = target.stream().map(String::valueOf).collect(Collectors.joining(","));
+        change(random, use, target.stream().map(String::valueOf).collect(Collectors.joining(",")));
+    }
+
+    private void grow(Random random, StreamInUse use, int partitions) throws Exception {
+        change(random, use, "grow " + partitions);
+    }
+
+    /** Has a process do what a line says; if it is killed, another one completes that. */
+    private void change(Random random, StreamInUse use, String line) throws Exception {
         while (kills && random.nextInt(2) == 0) {
             ChildProcess mover = movers.removeFirst();
             startMover();
             mover.awaitLine("READY");
-            mover.send(shards);
+            mover.send(line);
             TimeUnit.MILLISECONDS.sleep(random.nextInt(MOVE_MS));
             mover.kill();
             use.count("mover");
@@ -232,7 +248,7 @@ class MoveChaosIT {
         ChildProcess mover = movers.removeFirst();
         startMover();
         mover.awaitLine("READY");
-        mover.send(shards);
+        mover.send(line);
         mover.awaitLine("MOVED");
         mover.close();
     }

@@ -7,14 +7,12 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
-import io.eventsql.EventHandler;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.Growth;
 import io.eventsql.Growth.State;
 import io.eventsql.InvalidInputException;
-import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.RetryPolicy;
@@ -36,7 +34,6 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.stream.Collectors;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -48,24 +45,6 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class GrowIT extends ConsumerFixture {
     private static final int KEYS = 40;
-
-    /** Asserts that each event was handled once, and those of each key in the order in which they were published. */
-    private static void assertHandledInOrder(Handled handled, int from, int to) {
-        assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(from, to));
-        assertOrderOfKeys(handled.events());
-    }
-
-    private static Map<String, List<Integer>> partitionsOfKeys(List<StoredEvent> events) {
-        return events.stream()
-                .collect(Collectors.groupingBy(
-                        StoredEvent::key,
-                        Collectors.collectingAndThen(
-                                Collectors.toList(),
-                                of -> of.stream()
-                                        .map(StoredEvent::partition)
-                                        .distinct()
-                                        .toList())));
-    }
 
     @Test
     void grow_whileConsumed_keepsOrderOfKeysAndUsesNewPartitions() {
@@ -173,6 +152,37 @@ class GrowIT extends ConsumerFixture {
         }
         assertHandledInOrder(handled, 0, 100);
         assertThat(state(stream)).allSatisfy(p -> assertThat(p.error()).isNull());
+    }
+
+    /** Keys of a partition that has had no event are in a third one before their first event is handled. */
+    @Test
+    void grow_twiceWithoutEventsInBetween_keysWaitForTheirFirstPartition() {
+        String stream = newStream(1);
+        publish(stream, 0, 50, KEYS);
+        CountDownLatch go = new CountDownLatch(1);
+        Handled handled = new Handled();
+        try (Subscription member = eventSql.subscribe(consumer(stream), event -> {
+            if (event.partition() == 0) {
+                go.await();
+            }
+            handled.add(event);
+        })) {
+            eventSql.grow(stream, 2);
+            eventSql.grow(stream, 4);
+            publish(stream, 50, 150, KEYS);
+            await().atMost(Duration.ofSeconds(60))
+                    .untilAsserted(() -> assertThat(state(stream).subList(1, 4)).allSatisfy(receiver -> {
+                        assertThat(receiver.error()).contains("waits until partition 0 was handled up to offset 50");
+                        assertThat(receiver.member()).isNull();
+                    }));
+            assertThat(handled.events()).isEmpty();
+            go.countDown();
+            handled.awaitSize(150);
+        }
+        assertHandledInOrder(handled, 0, 150);
+        assertThat(partitionsOfKeys(handled.events()).values())
+                .as("keys that have moved on")
+                .anyMatch(of -> of.contains(3));
     }
 
     @Test
@@ -378,133 +388,6 @@ class GrowIT extends ConsumerFixture {
         assertThatThrownBy(() -> eventSql.grow(spec.deadLetterStream(), 4))
                 .isInstanceOf(InvalidInputException.class)
                 .hasMessageContaining("copies of failed events");
-    }
-
-    /** Keys are parked before the growth, and by the giver after it: their later events in new partitions are parked, too. */
-    @Test
-    void grow_parkedKeys_laterEventsAreParkedUntilTheyAreRedriven() {
-        String stream = newStream(1);
-        publish(stream, 0, 40, KEYS);
-        AtomicBoolean fails = new AtomicBoolean(true);
-        Handled handled = new Handled();
-        ConsumerSpec spec = consumer(stream)
-                .withFailurePolicy(FailurePolicy.PARK_KEY)
-                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
-        try (Subscription member = eventSql.subscribe(spec, event -> {
-            if (fails.get() && event.text().length() == 2 && Integer.parseInt(event.text()) % 2 == 0) {
-                throw new IllegalStateException("fails");
-            }
-            handled.add(event);
-        })) {
-            awaitLag(stream, 0);
-            publish(stream, 40, 80, KEYS); // the same keys fail again, some of them after the growth
-            eventSql.grow(stream, 4);
-            publish(stream, 100, 200, KEYS); // these would not fail
-            awaitLag(stream, 0);
-            List<Integer> parkedIn = eventSql.consumer(stream, "c").parkedEvents(200).stream()
-                    .map(parked -> parked.event().partition())
-                    .distinct()
-                    .toList();
-            assertThat(parkedIn).contains(0, 1, 2, 3);
-            assertOrderOfKeys(handled.events());
-            fails.set(false);
-            eventSql.consumer(stream, "c").redrive();
-            handled.awaitSize(180);
-            await().atMost(Duration.ofSeconds(60))
-                    .untilAsserted(() -> assertThat(state(stream)).allMatch(p -> p.parkedKeys() == 0));
-            publish(stream, 200, 240, KEYS);
-            handled.awaitSize(220);
-        }
-        assertThat(handled.events()).hasSize(220);
-        assertOrderOfKeys(handled.events());
-    }
-
-    /** Keys that are parked in the first partition move to the second one and on, before a member has the second one. */
-    @Test
-    void grow_twiceWhileKeysAreParked_eventsInBetweenAreParked() {
-        String stream = newStream(1);
-        publish(stream, 0, 40, KEYS);
-        AtomicBoolean fails = new AtomicBoolean(true);
-        Handled handled = new Handled();
-        EventHandler handler = event -> {
-            int number = Integer.parseInt(event.text());
-            if (fails.get() && number < 40 && number % 2 == 0) {
-                throw new IllegalStateException("fails");
-            }
-            handled.add(event);
-        };
-        ConsumerSpec spec = consumer(stream)
-                .withFailurePolicy(FailurePolicy.PARK_KEY)
-                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
-        try (Subscription member = eventSql.subscribe(spec, handler)) {
-            awaitLag(stream, 0);
-        }
-        eventSql.grow(stream, 2);
-        publish(stream, 40, 80, KEYS);
-        eventSql.grow(stream, 4);
-        publish(stream, 80, 120, KEYS);
-        try (Subscription member = eventSql.subscribe(spec, handler)) {
-            awaitLag(stream, 0);
-            assertThat(handled.texts()).as("events of parked keys").noneMatch(text -> Integer.parseInt(text) % 2 == 0);
-            List<StoredEvent> parked = eventSql.consumer(stream, "c").parkedEvents(200).stream()
-                    .map(ParkedEvent::event)
-                    .toList();
-            assertThat(partitionsOfKeys(parked).values())
-                    .as("keys that have moved twice")
-                    .anyMatch(of -> of.size() == 3);
-            fails.set(false);
-            eventSql.consumer(stream, "c").redrive();
-            handled.awaitSize(120);
-            await().atMost(Duration.ofSeconds(60))
-                    .untilAsserted(() -> assertThat(state(stream)).allMatch(p -> p.parkedKeys() == 0));
-        }
-        assertHandledInOrder(handled, 0, 120);
-    }
-
-    /** Also keys without any event in their new partition, whose next one is handled normally. */
-    @Test
-    void drop_parkedEventsOfTheGiver_keysContinueInTheirNewPartitions() {
-        String stream = newStream(1);
-        publish(stream, 0, 40, KEYS);
-        Handled handled = new Handled();
-        ConsumerSpec spec = consumer(stream)
-                .withFailurePolicy(FailurePolicy.PARK_KEY)
-                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
-        try (Subscription member = eventSql.subscribe(spec, event -> {
-            int number = Integer.parseInt(event.text());
-            if (number < 40 && number % 2 == 0) {
-                throw new IllegalStateException("fails");
-            }
-            handled.add(event);
-        })) {
-            awaitLag(stream, 0);
-            eventSql.grow(stream, 2);
-            publish(stream, 40, 60, KEYS);
-            eventSql.grow(stream, 4);
-            awaitLag(stream, 0);
-            List<EventPosition> failed = eventSql.consumer(stream, "c").parkedEvents(200).stream()
-                    .map(ParkedEvent::event)
-                    .filter(event -> Integer.parseInt(event.text()) < 40)
-                    .map(StoredEvent::position)
-                    .toList();
-            assertThat(eventSql.consumer(stream, "c").drop(failed)).isEqualTo(20);
-            await().atMost(Duration.ofSeconds(60))
-                    .untilAsserted(
-                            () -> assertThat(eventSql.consumer(stream, "c").parkedEvents(200))
-                                    .as("later ones in the partition of those that were dropped")
-                                    .isNotEmpty()
-                                    .allMatch(parked -> parked.event().partition() == 0));
-            eventSql.consumer(stream, "c")
-                    .redrive(eventSql.consumer(stream, "c").parkedEvents(200).stream()
-                            .map(parked -> parked.event().position())
-                            .toList());
-            await().atMost(Duration.ofSeconds(60))
-                    .untilAsserted(() -> assertThat(state(stream)).allMatch(p -> p.parkedKeys() == 0));
-            publish(stream, 60, 120, KEYS);
-            handled.awaitSize(100);
-        }
-        assertThat(handled.texts()).hasSize(100);
-        assertOrderOfKeys(handled.events());
     }
 
     @Test

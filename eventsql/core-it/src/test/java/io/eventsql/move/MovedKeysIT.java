@@ -92,26 +92,6 @@ class MovedKeysIT {
                 .hasMessageContaining("have moved between shards");
     }
 
-    @Test
-    void grow_keysHaveMoved_saysWhyNotAndLaterStreamsGrow() {
-        assertThatThrownBy(() -> three.grow(STREAM, 4))
-                .isInstanceOf(InvalidInputException.class)
-                .hasMessageContaining("keys that have moved between shards");
-        three.createStream(MoveCluster.stream("later"));
-        publish(three, "later", 0, KEYS);
-        assertThatThrownBy(() -> three.grow("later", 4)).hasMessageContaining("or none yet on shard0");
-        three.moveShards(List.of(0, 1, 2));
-        three.createStream(MoveCluster.stream("last"));
-        publish(three, "last", 0, KEYS);
-        assertThat(three.grow("last", 4).shards()).hasSize(3);
-        publish(three, "last", KEYS, 2 * KEYS);
-        Handled handled = new Handled();
-        try (Subscription member = three.subscribe(ConsumerSpec.of("last", "c"), handled::add)) {
-            handled.awaitSize(2 * KEYS);
-        }
-        MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
-    }
-
     /** A process of the previous release seeks without telling the receivers. */
     @Test
     void seek_receiversWereNotTold_isRejected() throws Exception {

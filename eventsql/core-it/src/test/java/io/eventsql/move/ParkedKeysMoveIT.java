@@ -180,6 +180,30 @@ class ParkedKeysMoveIT {
         assertHandledInOrder(handled, 0, 180);
     }
 
+    /** Keys move to another partition of their new shard before a member has handled any of them there. */
+    @Test
+    void grow_keysAreParkedOnTheirFormerShard_theirEventsWaitInTheNewPartitions() {
+        EventSql eventSql = open();
+        publish(eventSql, STREAM, 0, 60);
+        try (Subscription member = subscribe(eventSql)) {
+            awaitNoLag(eventSql);
+        }
+        eventSql.moveShards(SECOND);
+        eventSql.grow(STREAM, 8);
+        publish(eventSql, STREAM, 60, 180);
+        try (Subscription member = subscribe(eventSql)) {
+            assertParked(eventSql, 180);
+            assertThat(shardsOfParkedEvents(eventSql)).containsExactly(0, 1);
+            fails = false;
+            control(eventSql).redrive();
+            handled.awaitSize(180);
+            awaitNothingParked(eventSql);
+            publish(eventSql, STREAM, 180, 240);
+            handled.awaitSize(240);
+        }
+        assertHandledInOrder(handled, 0, 240);
+    }
+
     @Test
     void redrive_giversEventsOnly_receiversFollow() {
         EventSql eventSql = open();

@@ -11,8 +11,10 @@ import io.eventsql.ConsumerControl;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
+import io.eventsql.Growth.ShardGrowth;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Seeds;
@@ -26,10 +28,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Goal: whatever is parked, redriven and moved between shards, and whichever process has the partitions, the events of each key are
- * handled once and in order.
+ * Goal: whatever is parked, redriven and moved between shards and partitions, and whichever process has these, the events of each
+ * key are handled once and in order.
  *
- * <p>Method: at random, keys fail or no longer fail, parked events are redriven, shards join and leave, and members end and start.
+ * <p>Method: at random, keys fail or no longer fail, parked events are redriven, shards join and leave, the stream grows, and members
+ * end and start.
  * In the end nothing fails, and everything is redriven. {@code -Deventsql.test.seed=N} repeats the choices.
  */
 @Timeout(300)
@@ -37,6 +40,7 @@ class ParkedKeysMoveModelIT {
     private static final int ROUNDS = Integer.getInteger("eventsql.test.parkedRounds", 16);
     private static final int ROUND_EVENTS = 60;
     private static final int FAILING_KEYS_MAX = 8;
+    private static final int GROWN_PARTITIONS_MAX = 20;
     private static final List<List<Integer>> TARGETS =
             List.of(List.of(0), List.of(1), List.of(2), List.of(0, 1), List.of(1, 2), List.of(0, 2), List.of(0, 1, 2));
 
@@ -56,6 +60,17 @@ class ParkedKeysMoveModelIT {
                         .withFailurePolicy(FailurePolicy.PARK_KEY)
                         .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
                 this::handle);
+    }
+
+    /** Gives the shards as many partitions as one of them has, and another one. */
+    private static void grow(EventSql eventSql) {
+        int most = eventSql.previewGrowth(STREAM, StreamSpec.PARTITIONS_MAX).shards().stream()
+                .mapToInt(ShardGrowth::partitions)
+                .max()
+                .orElseThrow();
+        if (most < GROWN_PARTITIONS_MAX) { // a shard that gets keys back gets as many partitions again as it has
+            eventSql.grow(STREAM, most + 1);
+        }
     }
 
     @Test
@@ -80,6 +95,9 @@ class ParkedKeysMoveModelIT {
                 }
                 if (random.nextInt(2) == 0) {
                     eventSql.moveShards(TARGETS.get(random.nextInt(TARGETS.size())));
+                }
+                if (random.nextInt(4) == 0) {
+                    grow(eventSql);
                 }
                 publish(eventSql, STREAM, published, published += ROUND_EVENTS);
                 int events = published;

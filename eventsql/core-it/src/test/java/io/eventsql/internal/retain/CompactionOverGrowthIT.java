@@ -115,8 +115,10 @@ class CompactionOverGrowthIT {
                 }
                 return null;
             });
-            for (int partitions : new int[] {3, 8}) {
-                fixture.eventSql.grow(stream, partitions);
+            for (int[] growths : new int[][] {{3}, {5, 11}}) { // without an event in between, too
+                for (int partitions : growths) {
+                    fixture.eventSql.grow(stream, partitions);
+                }
                 for (int i = 0; i < 4; i++) {
                     publish(fixture.eventSql, stream, 150);
                     assertState(fixture, other, stream);

@@ -71,7 +71,8 @@ class MigratorIT {
             "28 keyed growth",
             "29 shards",
             "30 parked keys",
-            "31 stationary streams");
+            "31 stationary streams",
+            "32 growth after moves");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -208,7 +209,8 @@ class MigratorIT {
                 file("shard/V28__keyed_growth.sql"),
                 file("shard/V29__shards.sql"),
                 file("shard/V30__parked_keys.sql"),
-                file("shard/V31__stationary_streams.sql"));
+                file("shard/V31__stationary_streams.sql"),
+                file("shard/V32__growth_after_moves.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

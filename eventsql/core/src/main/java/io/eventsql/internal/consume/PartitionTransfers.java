@@ -11,7 +11,6 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -96,9 +95,18 @@ final class PartitionTransfers {
         var parked = shard.tables().parkedEvents();
         int firstPartitions = membership.stream().partitions();
         parked.inheritedKeys(connection, membership.consumerId(), taken).forEach((partition, keys) -> {
-            Map<String, Integer> slots = new HashMap<>();
-            keys.forEach(key -> slots.put(key, PartitionMap.slot(KeyHash.of(key), firstPartitions)));
-            parked.parkOwnKeys(connection, membership.consumerId(), membership.streamId(), partition, slots);
+            List<String> candidates = List.copyOf(keys);
+            List<Long> hashes = candidates.stream().map(KeyHash::of).toList();
+            parked.parkOwnKeys(
+                    connection,
+                    membership.consumerId(),
+                    membership.streamId(),
+                    partition,
+                    candidates,
+                    hashes.stream()
+                            .map(hash -> PartitionMap.slot(hash, firstPartitions))
+                            .toList(),
+                    hashes.stream().map(KeyHash::slot).toList());
         });
     }
 

@@ -9,6 +9,7 @@ import io.eventsql.internal.shard.PartitionMap;
 import io.eventsql.internal.shard.RetriedStep;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.SlotMap;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
@@ -16,8 +17,11 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -87,22 +91,21 @@ public final class Grower {
         return stream;
     }
 
-    private static InvalidInputException cannotGrow(StreamSpec stream, String reason) {
+    private static InvalidInputException cannotGrow(StreamSpec stream) {
         return new InvalidInputException(
                 "stream",
-                "cannot grow: " + stream.name() + " " + reason
+                "cannot grow: " + stream.name() + " has partitions that were added for copies of failed events"
                         + ". Create a stream with more partitions, and copy the events to it with a consumer");
     }
 
-    private static ShardGrowth describe(Shard shard, StreamSpec stream, int partitions) throws SQLException {
+    private ShardGrowth describe(Shard shard, StreamSpec stream, int partitions) throws SQLException {
         int existing = shard.countPartitions(stream); // which reads the map, too
         PartitionMap map = shard.map(stream);
-        if (map.hasMoved()) {
-            throw cannotGrow(stream, "has keys that have moved between shards, or none yet on " + shard);
-        }
-        int slots = map.slots().length;
-        if (map.partitions() >= partitions) {
-            return new ShardGrowth(shard.number(), shard.name(), State.GROWN, map.partitions(), slots, 0);
+        IntPredicate hasKeySlot = hasKeySlot(shard, stream);
+        int used = map.usedPartitions();
+        int slots = map.countSlots(hasKeySlot);
+        if (used >= partitions || !hasUse(shard, stream, map)) {
+            return new ShardGrowth(shard.number(), shard.name(), State.GROWN, used, slots, 0);
         }
         boolean prepared = existing >= partitions
                 && shard.require().read(c -> shard.tables().streams().hasAllPartitions(c, stream));
@@ -110,22 +113,60 @@ public final class Grower {
                 shard.number(),
                 shard.name(),
                 prepared ? State.PREPARED : State.PENDING,
-                map.partitions(),
+                used,
                 slots,
-                map.movedSlots(map.grown(partitions)));
+                map.movedSlots(map.grown(partitions, hasKeySlot)));
+    }
+
+    private IntPredicate hasKeySlot(Shard shard, StreamSpec stream) {
+        SlotMap slots = shards.slots().of(stream.name());
+        return slot -> slots.owner(slot) == shard.number();
+    }
+
+    /** Returns whether more partitions would be used: not on a shard that all keys have left, but on one that has had none yet. */
+    private boolean hasUse(Shard shard, StreamSpec stream, PartitionMap map) throws SQLException {
+        if (shards.slots().of(stream.name()).hasSlots(shard.number())) {
+            return true;
+        }
+        OptionalInt id = shard.readStreamId(stream);
+        List<Integer> closed = id.isEmpty()
+                ? List.of()
+                : shard.require().read(c -> shard.tables().moves().closedPartitions(c, id.getAsInt()));
+        return closed.containsAll(IntStream.range(0, map.partitions()).boxed().toList());
     }
 
     /** Adds the partitions with their tables: everything that an append needs, before a map names them. */
     private ShardGrowth prepare(Shard shard, StreamSpec stream, int partitions) throws SQLException {
+        requireNoMove(shard, stream);
         int id = shard.readOrCreateStream(stream).id();
-        if (shard.map(stream).partitions() < partitions) {
-            shard.require().transaction(c -> {
-                shard.tables().growth().prepare(c, id, partitions);
-                return id;
-            });
-            shard.createStream(stream); // the tables that are missing
+        ShardGrowth before = describe(shard, stream, partitions);
+        if (before.state() == State.GROWN) {
+            return before;
         }
+        shard.require().transaction(c -> {
+            shard.tables().growth().prepare(c, id, partitions);
+            return id;
+        });
+        shard.createStream(stream); // the tables that are missing
         return describe(shard, stream, partitions);
+    }
+
+    /** Before anything is added; the database rejects it, too. */
+    private static void requireNoMove(Shard shard, StreamSpec stream) throws SQLException {
+        boolean isMoving = shard.require().read(c -> {
+            var moves = shard.tables().moves();
+            return moves.find(c).isPresent() && !moves.isStationary(c, stream.name());
+        });
+        if (isMoving) {
+            throw isBeingMoved(stream);
+        }
+    }
+
+    private static InvalidInputException isBeingMoved(StreamSpec stream) {
+        return new InvalidInputException(
+                "stream",
+                "cannot grow now: keys of " + stream.name()
+                        + " are being moved between shards. Complete or cancel that first");
     }
 
     /** The step that cannot be undone. Where another process was faster, or the commit was in doubt, the map says so. */
@@ -136,16 +177,16 @@ public final class Grower {
         }
         int id = shard.ensureStream(stream);
         PartitionMap former = shard.map(stream);
-        PartitionMap next = former.grown(partitions);
+        PartitionMap next = former.grown(partitions, hasKeySlot(shard, stream));
         long beganAt = System.nanoTime();
         shard.require().replicatedTransaction(c -> {
-            shard.tables().growth().grow(c, id, former.version(), next.slots());
+            shard.tables().growth().grow(c, id, former.version(), next.slots(), next.moved());
             return id;
         });
         LOG.info(
                 "Stream {} has grown from {} to {} partitions on {}; {} of {} slots have moved, in {} ms",
                 stream.name(),
-                former.partitions(),
+                before.partitions(),
                 partitions,
                 shard,
                 before.movingSlots(),
@@ -159,9 +200,11 @@ public final class Grower {
     private static <T> T call(String action, StreamSpec stream, Shard shard, Callable<T> step) {
         return RetriedStep.take(
                 action + " of stream " + stream.name() + " on " + shard + " failed",
-                e -> SqlErrors.state(e).equals(SqlErrors.PARTITION_IN_USE)
-                        ? Optional.of(cannotGrow(stream, "has partitions that were added for copies of failed events"))
-                        : Optional.empty(),
+                e -> switch (SqlErrors.state(e)) {
+                    case SqlErrors.PARTITION_IN_USE -> Optional.of(cannotGrow(stream));
+                    case SqlErrors.NOT_MOVABLE -> Optional.of(isBeingMoved(stream));
+                    default -> Optional.empty();
+                },
                 step);
     }
 }

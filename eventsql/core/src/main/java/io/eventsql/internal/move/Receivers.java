@@ -83,11 +83,8 @@ final class Receivers {
         List<Integer> unused =
                 closed.stream().filter(partition -> partition >= first).toList();
         if (unused.size() < wanted) {
-            int total = shard.countPartitions(stream) + wanted - unused.size();
-            if (total > StreamSpec.PARTITIONS_MAX) {
-                throw new EventSqlException("Stream " + stream.name() + " on " + shard + " would get " + total
-                        + " partitions, more than " + StreamSpec.PARTITIONS_MAX);
-            }
+            // Fewer than wanted, if the stream would have too many.
+            int total = Math.min(StreamSpec.PARTITIONS_MAX, shard.countPartitions(stream) + wanted - unused.size());
             shard.require().transaction(c -> {
                 shard.tables().growth().prepare(c, id, total);
                 return id;
@@ -96,6 +93,10 @@ final class Receivers {
             unused = shard.require().read(c -> shard.tables().moves().closedPartitions(c, id)).stream()
                     .filter(partition -> partition >= first)
                     .toList();
+            if (unused.isEmpty()) {
+                throw new EventSqlException("Stream " + stream.name() + " on " + shard + " has "
+                        + StreamSpec.PARTITIONS_MAX + " partitions, so no keys can move there");
+            }
         }
         return unused.subList(0, Math.min(wanted, unused.size()));
     }

@@ -72,7 +72,8 @@ public final class Migrator {
             new SqlFile(28, "shard/V28__keyed_growth.sql"),
             new SqlFile(29, "shard/V29__shards.sql"),
             new SqlFile(30, "shard/V30__parked_keys.sql"),
-            new SqlFile(31, "shard/V31__stationary_streams.sql"));
+            new SqlFile(31, "shard/V31__stationary_streams.sql"),
+            new SqlFile(32, "shard/V32__growth_after_moves.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

@@ -1,6 +1,7 @@
 package io.eventsql.internal.shard;
 
 import java.util.Arrays;
+import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -87,9 +88,20 @@ public final class PartitionMap {
         return version;
     }
 
-    /** Returns the number of partitions of the stream on the shard, without those of keys that have moved here. */
+    /** Returns the number of partitions over which {@link #slots} spreads keys; events without one are spread over all of them, too. */
     public int partitions() {
         return partitions;
+    }
+
+    /** Returns the number of partitions that are in use: those of keys that have moved here may follow the others. */
+    public int usedPartitions() {
+        int used = partitions;
+        if (moved != null) {
+            for (short partition : moved) {
+                used = Math.max(used, partition + 1);
+            }
+        }
+        return used;
     }
 
     /** Returns whether keys have moved to or from the shard since the stream exists, or it has no keys there. */
@@ -129,14 +141,28 @@ public final class PartitionMap {
     }
 
     /**
-     * Returns the next map, with more partitions. Each gets an equal number of slots, or one more; only slots that the new
-     * partitions get are moved, and each of these gets them from as few partitions as possible.
+     * Returns the next map, with more partitions. Each gets an equal share of the keys, about; only keys move that the new
+     * partitions get, and each of these gets them from as few partitions as possible.
+     *
+     * @param morePartitions more than {@link #usedPartitions}
+     * @param hasKeySlot whether a key slot belongs to the shard
      */
-    public PartitionMap grown(int morePartitions) {
-        if (morePartitions <= partitions) {
-            throw new IllegalArgumentException(morePartitions + " partitions are not more than " + partitions);
+    public PartitionMap grown(int morePartitions, IntPredicate hasKeySlot) {
+        if (morePartitions <= usedPartitions()) {
+            throw new IllegalArgumentException(morePartitions + " partitions are not more than " + usedPartitions());
         }
         short[] next = slots();
+        short[] nextMoved = moved();
+        if (nextMoved == null) {
+            growEvenly(next, morePartitions);
+        } else {
+            new SlotShares(next, nextMoved, hasKeySlot, usedPartitions(), morePartitions).grow();
+        }
+        return new PartitionMap(version + 1, morePartitions, next, nextMoved, isPlacement);
+    }
+
+    /** Each partition gets an equal number of slots, or one more. */
+    private void growEvenly(short[] next, int morePartitions) {
         int share = next.length / morePartitions;
         int larger = next.length % morePartitions; // the first ones have one more
         int[] owned = new int[morePartitions];
@@ -160,18 +186,30 @@ public final class PartitionMap {
                 }
             }
         }
-        return new PartitionMap(version + 1, morePartitions, next, moved, isPlacement);
+    }
+
+    /** Returns the number of slots that can belong to partitions of their own: those of {@link #slots}, and the key slots that have moved here. */
+    public int countSlots(IntPredicate hasKeySlot) {
+        int slotsOfKeys = slots().length;
+        for (int slot = 0; moved != null && slot < moved.length; slot++) {
+            slotsOfKeys += moved[slot] >= 0 && hasKeySlot.test(slot) ? 1 : 0;
+        }
+        return slotsOfKeys;
     }
 
     /** Returns the number of slots that belong to other partitions in the other map, which has as many slots. */
     public int movedSlots(PartitionMap other) {
-        short[] here = slots();
-        short[] there = other.slots();
-        int moved = 0;
+        short[] otherMoved = other.moved;
+        return differences(slots(), other.slots())
+                + (moved == null || otherMoved == null ? 0 : differences(moved, otherMoved));
+    }
+
+    private static int differences(short[] here, short[] there) {
+        int different = 0;
         for (int i = 0; i < here.length; i++) {
-            moved += here[i] == there[i] ? 0 : 1;
+            different += here[i] == there[i] ? 0 : 1;
         }
-        return moved;
+        return different;
     }
 
     @Override

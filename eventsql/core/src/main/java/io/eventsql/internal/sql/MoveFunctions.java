@@ -210,13 +210,6 @@ public final class MoveFunctions {
             int former,
             short @Nullable [] moved,
             List<Integer> fresh) {
-        Short[] boxedMoved = null;
-        if (moved != null) {
-            boxedMoved = new Short[moved.length];
-            for (int i = 0; i < moved.length; i++) {
-                boxedMoved[i] = moved[i];
-            }
-        }
         Jooq.using(connection)
                 .fetch(
                         schema.sql(RECEIVE),
@@ -224,7 +217,7 @@ public final class MoveFunctions {
                         attempt,
                         streamId,
                         former,
-                        boxedMoved,
+                        moved == null ? null : GrowthFunctions.boxed(moved),
                         fresh.toArray(Integer[]::new));
     }
 

@@ -60,11 +60,19 @@ public final class ParkedEventTable {
             ), candidate AS MATERIALIZED (
                 SELECT k.key, eventsql.key_hash_v1(k.key) AS key_hash
                 FROM own o
-                CROSS JOIN unnest(?::text[], ?::int[]) AS k (key, slot)
+                CROSS JOIN unnest(?::text[], ?::int[], ?::int[]) AS k (key, slot, key_slot)
                 WHERE k.slot IN (
                     SELECT u.slot - 1
-                    FROM eventsql.stream_map m CROSS JOIN unnest(m.slots) WITH ORDINALITY AS u (partition, slot)
+                    FROM (
+                        SELECT m.stream_id, m.slots FROM eventsql.stream_map m
+                        UNION ALL
+                        SELECT l.stream_id, l.slots FROM eventsql.stream_placement l) m
+                    CROSS JOIN unnest(m.slots) WITH ORDINALITY AS u (partition, slot)
                     WHERE m.stream_id = o.stream_id AND u.partition = o.partition)
+                OR k.key_slot IN (
+                    SELECT u.slot - 1
+                    FROM eventsql.stream_placement l CROSS JOIN unnest(l.moved) WITH ORDINALITY AS u (partition, slot)
+                    WHERE l.stream_id = o.stream_id AND u.partition = o.partition)
             ), parked AS MATERIALIZED (
                 SELECT p.key_hash
                 FROM eventsql.parked_key p
@@ -320,17 +328,25 @@ public final class ParkedEventTable {
      * have moved them on, but the partition has events of them.
      *
      * @param slots the slot of each key in the maps of the stream
+     * @param keySlots the key slot of each of them, by which it belongs to a shard
      */
     public void parkOwnKeys(
-            Connection connection, int consumerId, int streamId, int partition, Map<String, Integer> slots) {
+            Connection connection,
+            int consumerId,
+            int streamId,
+            int partition,
+            List<String> keys,
+            List<Integer> slots,
+            List<Integer> keySlots) {
         Jooq.using(connection)
                 .execute(
                         schema.sql(PARK_OWN_KEYS),
                         partition,
                         streamId,
                         consumerId,
-                        slots.keySet().toArray(String[]::new),
-                        slots.values().toArray(Integer[]::new));
+                        keys.toArray(String[]::new),
+                        slots.toArray(Integer[]::new),
+                        keySlots.toArray(Integer[]::new));
     }
 
     /** Returns the parked keys of some partitions, with those of parked events whose key is not recorded. */

@@ -573,7 +573,7 @@ class PublishQueueTest {
         queue.put(two);
         Batch batch = queue.finishAndTake(null);
         assertThat(batch.calls()).containsExactly(one);
-        current.set(first.grown(4));
+        current.set(first.grown(4, slot -> true));
         PublishCall three = keyed(current.get());
         queue.put(three);
         assertThat(queue.isRerouting()).isTrue();

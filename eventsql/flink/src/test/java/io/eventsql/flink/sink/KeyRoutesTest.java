@@ -38,7 +38,7 @@ class KeyRoutesTest {
     @Test
     void key_ofAStreamThatHasGrown_goesWhereTheLibraryPutsIt() {
         io.eventsql.internal.shard.PartitionMap grown =
-                io.eventsql.internal.shard.PartitionMap.first(1, PARTITIONS).grown(PARTITIONS + 3);
+                io.eventsql.internal.shard.PartitionMap.first(1, PARTITIONS).grown(PARTITIONS + 3, slot -> true);
         List<Integer> slots = new ArrayList<>();
         for (short partition : grown.slots()) {
             slots.add((int) partition);
