@@ -236,7 +236,7 @@ class MembershipFaultsIT {
         Handled handled = new Handled();
         faulty.subscribe(spec, handled::add);
         awaitAssignedTo(1);
-        proxy.planRequests("commit_offsets_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        proxy.planRequests("commit_offsets_v2", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         publish(20);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         good.subscribe(spec, handled::add); // makes the first member release partitions, which needs a commit

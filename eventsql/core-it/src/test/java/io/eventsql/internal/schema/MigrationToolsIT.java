@@ -241,7 +241,8 @@ class MigrationToolsIT {
         assertThat(Sql.query(database, "SELECT id FROM databasechangelog_eventsql ORDER BY orderexecuted"))
                 .containsExactly(
                         "schema", "1", "14", "15", "22", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13",
-                        "16", "17", "18", "19", "20", "21", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32");
+                        "16", "17", "18", "19", "20", "21", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32",
+                        "33");
         assertLibraryWorks();
     }
 }

@@ -72,7 +72,8 @@ class MigratorIT {
             "29 shards",
             "30 parked keys",
             "31 stationary streams",
-            "32 growth after moves");
+            "32 growth after moves",
+            "33 offset commits");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -210,7 +211,8 @@ class MigratorIT {
                 file("shard/V29__shards.sql"),
                 file("shard/V30__parked_keys.sql"),
                 file("shard/V31__stationary_streams.sql"),
-                file("shard/V32__growth_after_moves.sql"));
+                file("shard/V32__growth_after_moves.sql"),
+                file("shard/V33__offset_commits.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

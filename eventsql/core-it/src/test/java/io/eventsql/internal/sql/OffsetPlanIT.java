@@ -82,9 +82,10 @@ class OffsetPlanIT {
 
     private static long commitBlocks(Connection connection, int consumer, long from) throws SQLException {
         String partitions = array(0, 1);
+        String consumers = array(consumer, 0);
         return blocks(
                 connection,
-                "SELECT * FROM eventsql.commit_offsets_v1(NULL, " + consumer + ", " + partitions + ", " + array(0, 0)
+                "SELECT * FROM eventsql.commit_offsets_v2(NULL, " + consumers + ", " + partitions + ", " + array(0, 0)
                         + ", " + array(from, 0) + ", " + array(from + 1, 0) + ", " + array(1, 0) + ")");
     }
 

@@ -6,49 +6,58 @@ import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Runs the commits of offsets that are due on one shard, for all members of this process: one platform thread. */
+/**
+ * Runs the commits of offsets that are due on one shard, for all members of this process: one platform thread. What was requested half
+ * an interval ago is committed with what is due ({@link SharedCommit}), so members that are busy soon share their commits.
+ */
 final class CommitThread {
     private static final Logger LOG = LoggerFactory.getLogger(CommitThread.class);
     private static final long RETRY_MS = 1_000;
 
     private final Shard shard;
-    /** Commits that were requested, and when they are due (nano time). */
-    private final Map<Commit, Long> due = new ConcurrentHashMap<>();
+    private final SharedCommit shared;
+    /** Commits that were requested. */
+    private final Map<OffsetCommitter, Due> due = new ConcurrentHashMap<>();
 
     /** Commits whose last attempt failed. Used by the thread alone. */
-    private final Map<Commit, FailureSeries> failing = new HashMap<>();
+    private final Map<OffsetCommitter, FailureSeries> failing = new HashMap<>();
 
     private final ServiceThread thread;
 
+    /**
+     * When a commit is to be made (nano time).
+     *
+     * @param from it may be made with others from then on
+     */
+    private record Due(long from, long at) {}
+
     CommitThread(Shard shard) {
         this.shard = shard;
+        this.shared = new SharedCommit(shard);
         this.thread = new ServiceThread("eventsql-commit-" + shard.name(), this::runDue);
-    }
-
-    /** Commits what one member has handled by then. */
-    @FunctionalInterface
-    interface Commit {
-        void run() throws SQLException;
     }
 
     void start() {
         thread.start();
     }
 
-    /** Runs a commit after the delay, unless it is requested already. */
-    void request(Commit commit, Duration delay) {
-        if (!due.containsKey(commit)) {
-            long at = System.nanoTime() + delay.toNanos();
-            if (due.putIfAbsent(commit, at) == null) {
+    /** Commits what a member has handled by then after the delay, or after half of it, unless that is requested already. */
+    void request(OffsetCommitter committer, Duration delay) {
+        if (!due.containsKey(committer)) {
+            long now = System.nanoTime();
+            if (due.putIfAbsent(committer, new Due(now + delay.toNanos() / 2, now + delay.toNanos())) == null) {
                 thread.unpark();
             }
         }
@@ -62,39 +71,73 @@ final class CommitThread {
     private void runDue() {
         long now = System.nanoTime();
         long next = Long.MAX_VALUE;
-        for (Map.Entry<Commit, Long> entry : List.copyOf(due.entrySet())) {
-            long left = entry.getValue() - now;
-            if (left <= 0) {
-                due.remove(entry.getKey()); // before committing: what is handled from now on is requested anew
-                runOrRetry(entry.getKey());
-            } else {
-                next = Math.min(next, left);
-            }
+        for (Due one : due.values()) {
+            next = Math.min(next, one.at() - now);
         }
-        if (next == Long.MAX_VALUE && due.isEmpty()) {
+        if (next <= 0) {
+            commit(takeDue(now));
+        } else if (next == Long.MAX_VALUE) {
             LockSupport.park(this);
         } else {
-            LockSupport.parkNanos(this, next == Long.MAX_VALUE ? 0 : next);
+            LockSupport.parkNanos(this, next);
         }
     }
 
-    private void runOrRetry(Commit commit) {
+    /** Removes them before they are committed: what is handled from now on is requested anew. */
+    private List<OffsetCommitter> takeDue(long now) {
+        List<OffsetCommitter> taken = new ArrayList<>();
+        due.entrySet().removeIf(entry -> {
+            boolean isDue = entry.getValue().from() - now <= 0;
+            if (isDue) {
+                taken.add(entry.getKey());
+            }
+            return isDue;
+        });
+        return taken;
+    }
+
+    private void commit(List<OffsetCommitter> taken) {
+        Set<OffsetCommitter> left = new LinkedHashSet<>(taken); // those for which nothing was tried, after an Error
+        try {
+            List<OffsetCommitter> healthy =
+                    taken.stream().filter(one -> !failing.containsKey(one)).toList();
+            for (int from = 0; from < healthy.size() - 1; from += SharedCommit.MEMBERS_MAX) {
+                List<OffsetCommitter> some =
+                        healthy.subList(from, Math.min(healthy.size(), from + SharedCommit.MEMBERS_MAX));
+                List<OffsetCommitter> alone = shared.commit(some);
+                some.stream().filter(one -> !alone.contains(one)).forEach(left::remove);
+            }
+            for (OffsetCommitter one : List.copyOf(left)) {
+                left.remove(one);
+                runOrRetry(one);
+            }
+        } finally {
+            left.forEach(this::retry);
+        }
+    }
+
+    private void runOrRetry(OffsetCommitter committer) {
         boolean committed = false;
         try {
-            commit.run();
+            committer.commit();
             committed = true;
-            reportEnd(commit);
+            reportEnd(committer);
         } catch (SQLException | RuntimeException e) {
-            report(commit, e);
+            report(committer, e);
         } finally {
             if (!committed) { // after an Error, too
-                due.putIfAbsent(commit, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETRY_MS));
+                retry(committer);
             }
         }
     }
 
-    private void report(Commit commit, Exception e) {
-        FailureSeries failures = failing.computeIfAbsent(commit, c -> new FailureSeries());
+    private void retry(OffsetCommitter committer) {
+        long at = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETRY_MS);
+        due.putIfAbsent(committer, new Due(at, at));
+    }
+
+    private void report(OffsetCommitter committer, Exception e) {
+        FailureSeries failures = failing.computeIfAbsent(committer, c -> new FailureSeries());
         if (failures.add(SqlErrors.message(e)).isNew()) {
             LOG.warn("Committing offsets on {} failed; retrying every {} ms: {}", shard, RETRY_MS, e.toString());
         } else {
@@ -102,8 +145,8 @@ final class CommitThread {
         }
     }
 
-    private void reportEnd(Commit commit) {
-        FailureSeries failures = failing.remove(commit);
+    private void reportEnd(OffsetCommitter committer) {
+        FailureSeries failures = failing.remove(committer);
         if (failures != null) {
             LOG.info("Committing offsets on {} works again after {} failed attempts", shard, failures.end());
         }

@@ -15,8 +15,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Commits the offsets of one member on one shard, all its partitions in one statement, not more often than its commit
- * interval. Rule 4 (Commit): the database compares epoch and previous offset; a commit that it refuses means that the
+ * Commits the offsets of one member on one shard, all its partitions in one statement, alone or with other members ({@link
+ * SharedCommit}), about once in its commit interval. Rule 4 (Commit): the database compares epoch and previous offset; a commit that it refuses means that the
  * partition was lost. The assignment then ends, and nothing more of it is handled or reported. Thread-safe.
  */
 final class OffsetCommitter {
@@ -26,7 +26,6 @@ final class OffsetCommitter {
     private final ShardMember member;
     private final CommitThread thread;
     private final HeartbeatSchedule heartbeats;
-    private final CommitThread.Commit commit = this::commit;
     /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
     private final ReentrantLock lock = new ReentrantLock();
 
@@ -39,42 +38,70 @@ final class OffsetCommitter {
 
     /** Requests a commit of what the member has handled; it is done within the commit interval. */
     void request() {
-        thread.request(commit, member.spec().commitInterval());
+        thread.request(this, member.spec().commitInterval());
     }
+
+    /**
+     * What a member has handled and not committed.
+     *
+     * @param taker who has taken the partitions
+     */
+    record Uncommitted(Membership taker, List<Handled> handled) {}
 
     /** Commits now what the member has handled. */
     void commit() throws SQLException {
         lock.lock();
         try {
-            Membership taker = member.membership();
-            List<Handled> handled = member.uncommitted(taker);
-            if (handled.isEmpty()) {
+            Uncommitted own = uncommitted();
+            if (own.handled().isEmpty()) {
                 return;
             }
+            Membership taker = own.taker();
             Set<Integer> committed;
             try {
                 committed = shard.require()
                         .call(connection -> shard.tables()
                                 .offsets()
-                                .commit(connection, taker.incarnation(), taker.consumerId(), handled));
+                                .commit(connection, taker.incarnation(), taker.consumerId(), own.handled()));
             } catch (SQLException e) {
                 if (!isOfOtherIncarnation(e, taker.incarnation())) {
                     throw e;
                 }
                 return;
             }
-            for (Handled one : handled) {
-                if (committed.contains(one.partition())) {
-                    member.assignment(one.partition())
-                            .filter(assignment -> assignment.epoch() == one.epoch()) // or it was taken anew
-                            .ifPresent(assignment -> assignment.recordCommitted(one.toOffset()));
-                }
-            }
-            if (committed.size() < handled.size()) {
-                reconcile();
-            }
+            record(own, committed);
         } finally {
             lock.unlock();
+        }
+    }
+
+    /** Begins a commit that another object makes, unless one is under way; {@link #end} ends it. */
+    boolean tryBegin() {
+        return lock.tryLock();
+    }
+
+    /** Ends a commit that {@link #tryBegin} has begun. */
+    void end() {
+        lock.unlock();
+    }
+
+    /** Returns what is to be committed, within a commit. */
+    Uncommitted uncommitted() {
+        Membership taker = member.membership();
+        return new Uncommitted(taker, member.uncommitted(taker));
+    }
+
+    /** Records what of it was committed, within the commit; the others were lost. */
+    void record(Uncommitted own, Set<Integer> committed) throws SQLException {
+        for (Handled one : own.handled()) {
+            if (committed.contains(one.partition())) {
+                member.assignment(one.partition())
+                        .filter(assignment -> assignment.epoch() == one.epoch()) // or it was taken anew
+                        .ifPresent(assignment -> assignment.recordCommitted(one.toOffset()));
+            }
+        }
+        if (committed.size() < own.handled().size()) {
+            reconcile();
         }
     }
 

@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -18,8 +19,8 @@ import org.postgresql.PGConnection;
  * replacements of one row meet at its DELETE, where the second waits and then finds no row.
  */
 public final class OffsetTable {
-    // Index: consumer_offset_newest. Locks the deleted rows, in the order of the partitions.
-    private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?, ?, ?)";
+    // Index: consumer_offset_newest. Locks the deleted rows, in the order of the consumers and partitions.
+    private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v2(?, ?, ?, ?, ?, ?, ?)";
 
     // Reads no table. Takes a shared advisory lock.
     private static final String BEGIN_HANDLING = "SELECT eventsql.begin_handling_v1(?, ?, ?, ?)";
@@ -64,6 +65,9 @@ public final class OffsetTable {
      */
     public record Handled(int partition, long epoch, long fromOffset, long toOffset, long events) {}
 
+    /** The handled offsets of partitions of one consumer. */
+    public record OfConsumer(int consumerId, List<Handled> handled) {}
+
     /**
      * Commits offsets, each only if the partition's epoch and previous offset are still the given ones.
      *
@@ -73,37 +77,53 @@ public final class OffsetTable {
     public Set<Integer> commit(
             Connection connection, @Nullable String incarnation, int consumerId, List<Handled> handled)
             throws SQLException {
+        return commit(connection, incarnation, List.of(new OfConsumer(consumerId, handled)))
+                .getOrDefault(consumerId, Set.of());
+    }
+
+    /**
+     * Commits offsets of several consumers, as {@link #commit(Connection, String, int, List)} does.
+     *
+     * @param commits one of each consumer
+     * @return the partitions that were committed, by the id of their consumer
+     */
+    public Map<Integer, Set<Integer>> commit(
+            Connection connection, @Nullable String incarnation, List<OfConsumer> commits) throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
+        List<Handled> all =
+                commits.stream().flatMap(one -> one.handled().stream()).toList();
+        int[] consumers = commits.stream()
+                .flatMapToInt(one -> one.handled().stream().mapToInt(handled -> one.consumerId()))
+                .toArray();
         try (PreparedStatement statement = connection.prepareStatement(commit)) {
             statement.setString(1, incarnation);
-            statement.setInt(2, consumerId);
+            statement.setArray(2, pg.createArrayOf("int4", consumers));
             statement.setArray(
                     3,
                     pg.createArrayOf(
-                            "int4",
-                            handled.stream().mapToInt(Handled::partition).toArray()));
+                            "int4", all.stream().mapToInt(Handled::partition).toArray()));
             statement.setArray(
                     4,
                     pg.createArrayOf(
-                            "int8", handled.stream().mapToLong(Handled::epoch).toArray()));
+                            "int8", all.stream().mapToLong(Handled::epoch).toArray()));
             statement.setArray(
                     5,
                     pg.createArrayOf(
-                            "int8",
-                            handled.stream().mapToLong(Handled::fromOffset).toArray()));
+                            "int8", all.stream().mapToLong(Handled::fromOffset).toArray()));
             statement.setArray(
                     6,
                     pg.createArrayOf(
-                            "int8",
-                            handled.stream().mapToLong(Handled::toOffset).toArray()));
+                            "int8", all.stream().mapToLong(Handled::toOffset).toArray()));
             statement.setArray(
                     7,
                     pg.createArrayOf(
-                            "int8", handled.stream().mapToLong(Handled::events).toArray()));
-            Set<Integer> committed = new HashSet<>();
+                            "int8", all.stream().mapToLong(Handled::events).toArray()));
+            Map<Integer, Set<Integer>> committed = new HashMap<>();
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
-                    committed.add(rows.getInt(1));
+                    committed
+                            .computeIfAbsent(rows.getInt(1), consumer -> new HashSet<>())
+                            .add(rows.getInt(2));
                 }
             }
             return committed;
