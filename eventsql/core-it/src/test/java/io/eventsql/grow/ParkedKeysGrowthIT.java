@@ -29,6 +29,12 @@ import org.junit.jupiter.params.provider.ValueSource;
 class ParkedKeysGrowthIT extends ConsumerFixture {
     private static final int KEYS = 40;
 
+    private static ConsumerSpec parking(String stream) {
+        return consumer(stream)
+                .withFailurePolicy(FailurePolicy.PARK_KEY)
+                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+    }
+
     /** Keys are parked before the growth, and by the giver after it: their later events in new partitions are parked, too. */
     @Test
     void grow_parkedKeys_laterEventsAreParkedUntilTheyAreRedriven() {
@@ -36,9 +42,7 @@ class ParkedKeysGrowthIT extends ConsumerFixture {
         publish(stream, 0, 40, KEYS);
         AtomicBoolean fails = new AtomicBoolean(true);
         Handled handled = new Handled();
-        ConsumerSpec spec = consumer(stream)
-                .withFailurePolicy(FailurePolicy.PARK_KEY)
-                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+        ConsumerSpec spec = parking(stream);
         try (Subscription member = eventSql.subscribe(spec, event -> {
             if (fails.get() && event.text().length() == 2 && Integer.parseInt(event.text()) % 2 == 0) {
                 throw new IllegalStateException("fails");
@@ -86,9 +90,7 @@ class ParkedKeysGrowthIT extends ConsumerFixture {
             }
             handled.add(event);
         };
-        ConsumerSpec spec = consumer(stream)
-                .withFailurePolicy(FailurePolicy.PARK_KEY)
-                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+        ConsumerSpec spec = parking(stream);
         try (Subscription member = eventSql.subscribe(spec, handler)) {
             awaitLag(stream, 0);
         }
@@ -122,9 +124,7 @@ class ParkedKeysGrowthIT extends ConsumerFixture {
         String stream = newStream(1);
         publish(stream, 0, 40, KEYS);
         Handled handled = new Handled();
-        ConsumerSpec spec = consumer(stream)
-                .withFailurePolicy(FailurePolicy.PARK_KEY)
-                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+        ConsumerSpec spec = parking(stream);
         try (Subscription member = eventSql.subscribe(spec, event -> {
             int number = Integer.parseInt(event.text());
             if (number < 40 && number % 2 == 0) {

@@ -1,6 +1,7 @@
 package io.eventsql.move;
 
 import static io.eventsql.move.MoveCluster.KEYS;
+import static io.eventsql.move.MoveCluster.STEPS_BEFORE_CLOSING;
 import static io.eventsql.move.MoveCluster.STREAM;
 import static io.eventsql.move.MoveCluster.assertHandledInOrder;
 import static io.eventsql.move.MoveCluster.dieAfter;
@@ -33,8 +34,6 @@ class GrowthAfterMovesIT {
     private static final List<Integer> FIRST = List.of(0);
     private static final List<Integer> TWO = List.of(0, 1);
     private static final List<Integer> THREE = List.of(0, 1, 2);
-    /** Deciding, joining on two other shards, preparing the only stream, and freezing the receiver. */
-    private static final int STEPS_BEFORE_CLOSING = 5;
 
     private final MoveCluster cluster = new MoveCluster(3);
     private EventSql eventSql;

@@ -28,6 +28,8 @@ import javax.sql.DataSource;
 final class MoveCluster implements AutoCloseable {
     static final String STREAM = "moving";
     static final int KEYS = 60;
+    /** Over three databases: deciding, joining on two other shards, preparing the only stream, and freezing the receiver. */
+    static final int STEPS_BEFORE_CLOSING = 5;
 
     private final TestCluster cluster;
     private final List<EventSql> opened = new ArrayList<>();

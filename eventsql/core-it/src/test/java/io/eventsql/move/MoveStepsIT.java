@@ -1,5 +1,6 @@
 package io.eventsql.move;
 
+import static io.eventsql.move.MoveCluster.STEPS_BEFORE_CLOSING;
 import static io.eventsql.move.MoveCluster.STREAM;
 import static io.eventsql.move.MoveCluster.assertHandledInOrder;
 import static io.eventsql.move.MoveCluster.publish;
@@ -35,8 +36,6 @@ import org.junit.jupiter.api.Timeout;
 class MoveStepsIT {
     private static final List<Integer> TWO = List.of(0, 1);
     private static final List<Integer> THREE = List.of(0, 1, 2);
-    /** Deciding, joining on two other shards, preparing the only stream, and freezing the receiver. */
-    private static final int STEPS_BEFORE_CLOSING = 5;
 
     private static final int STEPS_OF_JOINING = 12;
 

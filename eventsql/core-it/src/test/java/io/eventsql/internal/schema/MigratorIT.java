@@ -222,6 +222,26 @@ class MigratorIT {
         }
     }
 
+    /** A stream that grew twice without an event in between, by a release that set no barriers for empty partitions. */
+    @Test
+    void migrate_streamHasGrownWithEmptyPartitions_getsTheBarriersThatAreMissing() throws Exception {
+        try (EventSql eventSql = open()) {
+            eventSql.createStream(STREAM);
+            eventSql.publisher().publish("orders", Event.ofText("key", "x"));
+            eventSql.grow("orders", 5);
+            eventSql.grow("orders", 9);
+        }
+        String barriers =
+                "SELECT partition || '<' || giver || '<' || end_offset FROM eventsql.partition_barrier ORDER BY 1";
+        List<String> complete = Sql.query(pool, barriers);
+        Sql.execute(pool, "DELETE FROM eventsql.partition_barrier WHERE end_offset = 0");
+        assertThat(Sql.query(pool, barriers)).hasSizeLessThan(complete.size());
+        String migration = file("shard/V32__growth_after_moves.sql");
+        int statement = migration.indexOf("INSERT INTO eventsql.partition_barrier");
+        Sql.execute(pool, migration.substring(statement, migration.indexOf(';', statement)));
+        assertThat(Sql.query(pool, barriers)).isEqualTo(complete);
+    }
+
     private static String file(String name) throws IOException {
         try (InputStream in = Migrator.class.getResourceAsStream("/io/eventsql/db/migration/" + name)) {
             return new String(in.readAllBytes(), StandardCharsets.UTF_8);

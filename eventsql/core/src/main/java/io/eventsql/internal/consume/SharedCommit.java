@@ -5,6 +5,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.OffsetTable.OfConsumer;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -35,7 +36,7 @@ final class SharedCommit {
      *
      * @param committers at most {@link #MEMBERS_MAX}
      * @return those that must commit by themselves: because another commit of them is under way, because they cannot share the
-     *     statement, or because it failed, which one of them may be the reason of
+     *     statement, or because it failed, which one of them may be the reason of. They report what fails
      */
     List<OffsetCommitter> commit(List<OffsetCommitter> committers) {
         List<OffsetCommitter> alone = new ArrayList<>();
@@ -65,17 +66,15 @@ final class SharedCommit {
                     alone.add(committer);
                 }
             }
-            if (shared.size() < 2 || !commit(incarnation, shared)) {
-                alone.addAll(shared.keySet());
-            }
+            alone.addAll(shared.size() < 2 ? shared.keySet() : commit(incarnation, shared));
         } finally {
             begun.forEach(OffsetCommitter::end);
         }
         return alone;
     }
 
-    /** Returns whether the statement succeeded. */
-    private boolean commit(@Nullable String incarnation, Map<OffsetCommitter, Uncommitted> shared) {
+    /** Commits in one statement; returns those of which nothing or not everything was committed or compared. */
+    private Collection<OffsetCommitter> commit(@Nullable String incarnation, Map<OffsetCommitter, Uncommitted> shared) {
         List<OfConsumer> commits = shared.values().stream()
                 .map(own -> new OfConsumer(own.taker().consumerId(), own.handled()))
                 .toList();
@@ -89,16 +88,17 @@ final class SharedCommit {
                     shared.size(),
                     shard,
                     e);
-            return false;
+            return shared.keySet();
         }
+        List<OffsetCommitter> unclear = new ArrayList<>();
         shared.forEach((committer, own) -> {
             try {
                 committer.record(own, committed.getOrDefault(own.taker().consumerId(), Set.of()));
             } catch (SQLException e) {
-                LOG.debug("Comparing the offsets of a member on {} failed; its next commit does it", shard, e);
-                committer.request();
+                LOG.debug("Comparing the offsets of a member on {} failed; it commits by itself", shard, e);
+                unclear.add(committer);
             }
         });
-        return true;
+        return unclear;
     }
 }

@@ -14,6 +14,8 @@
  *   one per shard    one per ShardPipeline ◀─ FencedSteps ◀─ Failures, DeadLetters, Redrive
  * </pre>
  *
+ * <p>What several members have handled is committed together ({@code SharedCommit}).
+ *
  * <p>An {@code Assignment} keeps what is fetched ({@code PartitionPages}, within the member's {@code FetchBudget}) and what
  * is handled and committed ({@code PartitionProgress}, within the {@code HandlingWindow}). A page may have gaps, which
  * {@code MissingEvents} passes or stops at, and {@code UndecodableEvents}, which fail before their handler.

@@ -21,7 +21,6 @@ import java.util.OptionalInt;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.function.IntPredicate;
-import java.util.stream.IntStream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -132,7 +131,7 @@ public final class Grower {
         List<Integer> closed = id.isEmpty()
                 ? List.of()
                 : shard.require().read(c -> shard.tables().moves().closedPartitions(c, id.getAsInt()));
-        return closed.containsAll(IntStream.range(0, map.partitions()).boxed().toList());
+        return map.isWithin(closed);
     }
 
     /** Adds the partitions with their tables: everything that an append needs, before a map names them. */

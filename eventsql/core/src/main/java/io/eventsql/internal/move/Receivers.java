@@ -43,8 +43,7 @@ final class Receivers {
         }
         PartitionMap map = receiver.map(stream);
         List<Integer> closed = receiver.require().read(c -> moves.closedPartitions(c, id));
-        boolean isFresh =
-                closed.containsAll(IntStream.range(0, map.partitions()).boxed().toList());
+        boolean isFresh = map.isWithin(closed);
         List<Integer> slots = plan.received(receiver.number());
         List<Integer> fresh;
         short[] moved;

@@ -1,7 +1,9 @@
 package io.eventsql.internal.shard;
 
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.function.IntPredicate;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -102,6 +104,11 @@ public final class PartitionMap {
             }
         }
         return used;
+    }
+
+    /** Returns whether all partitions over which {@link #slots} spreads keys are among some. */
+    public boolean isWithin(Collection<Integer> some) {
+        return some.containsAll(IntStream.range(0, partitions).boxed().toList());
     }
 
     /** Returns whether keys have moved to or from the shard since the stream exists, or it has no keys there. */

@@ -2,13 +2,16 @@
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (33, 'offset commits');
 
--- As commit_offsets_v1, for partitions of several consumers. Returns those that were committed.
+-- Commits offsets of several consumers, each only if epoch and previous offset are still the given ones. Returns the partitions that
+-- were committed; the others were lost to another member. Two commits of one partition meet at the DELETE: the second finds no row.
 --
--- p_consumer_ids, p_partitions, p_epochs, p_from_offsets, p_to_offsets, p_events: one element for each partition.
+-- p_consumer_ids, p_partitions, p_epochs, p_from_offsets, p_to_offsets, p_events: one element for each partition; the last is the
+-- number of events between the two offsets, which is less than their difference where events are missing from the log.
 --
 -- Index: consumer_offset_newest. Locks the deleted rows, in the order of the consumers and partitions.
 --
--- Errors: those of commit_offsets_v1; an error of one partition is that of the statement.
+-- Errors: ES011 the database has another incarnation than p_incarnation; 55P03 a commit of one of the partitions did not end in 2 s: it
+-- may wait for synchronous replicas. An error of one partition is that of the statement.
 CREATE FUNCTION eventsql.commit_offsets_v2(
     p_incarnation text, p_consumer_ids int[], p_partitions int[], p_epochs bigint[], p_from_offsets bigint[],
     p_to_offsets bigint[], p_events bigint[])
@@ -53,4 +56,19 @@ BEGIN
     SELECT f.consumer_id, f.partition, f.commit_number + 1, f.to_offset, f.epoch, f.consumed_events + f.events, clock_timestamp()
     FROM former f
     RETURNING inserted.consumer_id, inserted.partition;
+END $$;
+
+-- As in version 5: for the partitions of one consumer.
+CREATE OR REPLACE FUNCTION eventsql.commit_offsets_v1(
+    p_incarnation text, p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[],
+    p_to_offsets bigint[], p_events bigint[])
+RETURNS SETOF int
+LANGUAGE plpgsql -- with the settings of commit_offsets_v2
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT c.partition
+    FROM eventsql.commit_offsets_v2(
+        p_incarnation, array_fill(p_consumer_id, ARRAY[cardinality(p_partitions)]), p_partitions, p_epochs, p_from_offsets,
+        p_to_offsets, p_events) c;
 END $$;
