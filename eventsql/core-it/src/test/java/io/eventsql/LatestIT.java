@@ -148,13 +148,20 @@ class LatestIT {
         return rows;
     }
 
+    private long fullSegments(int events) throws SQLException {
+        return cluster.sum("SELECT count(*) FROM eventsql.segment WHERE end_offset <= " + events);
+    }
+
     @Test
     void latest_moreSegmentsThanOneStatementSearches_isFoundInTheOldest() throws SQLException {
         open(1, spec().withPartitions(1).withSegmentSize(100));
         EventPosition first = publisher.publish(stream, Event.ofText("first", "1"));
-        publishMany(140, 100);
-        assertThat(cluster.sum("SELECT count(*) FROM eventsql.segment WHERE end_offset <= 14000"))
-                .isGreaterThan(2 * 64);
+        int events = 0;
+        do { // segments that fill quickly are followed by larger ones
+            publishMany(20, 100);
+            events += 2_000;
+        } while (fullSegments(events) <= 2 * 64 && events < 200_000);
+        assertThat(fullSegments(events)).isGreaterThan(2 * 64);
         assertThat(eventSql.latest(stream, "first").orElseThrow().position()).isEqualTo(first);
         assertThat(eventSql.latest(stream, "never published")).isEmpty();
         publisher.publish(stream, Event.tombstone("first"));
