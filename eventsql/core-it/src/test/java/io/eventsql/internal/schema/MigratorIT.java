@@ -73,7 +73,8 @@ class MigratorIT {
             "30 parked keys",
             "31 stationary streams",
             "32 growth after moves",
-            "33 offset commits");
+            "33 offset commits",
+            "34 many streams");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -212,7 +213,8 @@ class MigratorIT {
                 file("shard/V30__parked_keys.sql"),
                 file("shard/V31__stationary_streams.sql"),
                 file("shard/V32__growth_after_moves.sql"),
-                file("shard/V33__offset_commits.sql"));
+                file("shard/V33__offset_commits.sql"),
+                file("shard/V34__many_streams.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -16,8 +16,10 @@ import io.eventsql.internal.sql.StreamsFetchStatement.StreamRequest;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Random;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
@@ -90,12 +92,25 @@ class StreamsFetchIT {
             publish(stream, random.nextInt(3), "large".repeat(1_000));
             publish(stream, random.nextInt(100), "small");
         }
+        StreamSpec ofSmall = stream(STREAMS, storage);
+        eventSql.createStream(ofSmall);
+        streams.add(ofSmall);
+        ids.add(streamId(ofSmall));
+        publish(ofSmall, 200, "small");
         String table = streams.getFirst().tableName();
         if (storage == Storage.ROWS) {
             Sql.execute(database, "DELETE FROM eventsql." + table + " WHERE event_offset % 7 = 3");
             Sql.execute(
                     database,
                     "UPDATE eventsql." + table + " SET value = NULL, erased_at = now() WHERE event_offset % 5 = 0");
+        }
+        Map<String, Long> heads = new HashMap<>();
+        for (String head : Sql.query(
+                database,
+                "SELECT stream_id || '|' || partition || '|' || max(next_offset) FROM eventsql.producer_batch"
+                        + " GROUP BY stream_id, partition")) {
+            int end = head.lastIndexOf('|');
+            heads.put(head.substring(0, end), Long.valueOf(head.substring(end + 1)));
         }
         String incarnation = incarnation();
         int events = 0;
@@ -104,13 +119,15 @@ class StreamsFetchIT {
                 List<StreamRequest> requests = new ArrayList<>();
                 List<FetchedPage> expected = new ArrayList<>();
                 for (int n = random.nextInt(20); n >= 0; n--) {
-                    int number = random.nextInt(STREAMS);
+                    int number = random.nextInt(streams.size());
                     StreamSpec stream = streams.get(number);
                     int maxEvents = 1 + random.nextInt(random.nextBoolean() ? 10 : 150);
+                    int partition = random.nextInt(PARTITIONS);
+                    long offset = random.nextBoolean()
+                            ? random.nextInt(150)
+                            : Math.max(0, heads.get(ids.get(number) + "|" + partition) - random.nextInt(5));
                     Request request = new Request(
-                            random.nextInt(PARTITIONS),
-                            random.nextInt(150),
-                            random.nextBoolean() ? 1_000_000 : 1 + random.nextInt(20_000));
+                            partition, offset, random.nextBoolean() ? 1_000_000 : 1 + random.nextInt(20_000));
                     requests.add(new StreamRequest(ids.get(number), stream.name(), maxEvents, request));
                     expected.addAll(FETCH.execute(
                             connection, incarnation, ids.get(number), stream, 0, List.of(request), maxEvents));
