@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerPartition;
+import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
@@ -22,6 +23,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** Goal: a failure that lasts is logged when it begins and when it ends, and what is no failure is not logged as one. */
 @Timeout(120)
@@ -68,19 +71,25 @@ class FailureLogIT extends ConsumerFixture {
         assertThat(log.lines("Could not store")).singleElement().asString().startsWith("WARN");
     }
 
-    @Test
-    void commit_databaseUnavailable_isLoggedOnceAndAtItsEnd() {
+    @ParameterizedTest
+    @ValueSource(ints = {1, 20})
+    void commit_databaseUnavailable_isLoggedOnceAndAtItsEnd(int consumers) {
         String stream = newStream(1);
         SwitchableDataSource database =
                 new SwitchableDataSource(cluster.dataSources().getFirst());
         Handled handled = new Handled();
         try (EventSql process = EventSql.builder(database).build()) {
-            process.subscribe(consumer(stream).withCommitInterval(Duration.ofMillis(10)), event -> {
-                database.setAvailable(false);
-                handled.add(event);
-            });
+            for (int i = 0; i < consumers; i++) {
+                process.subscribe(
+                        ConsumerSpec.of(stream, "c" + i).withCommitInterval(Duration.ofMillis(500)), event -> {
+                            handled.add(event);
+                            if (handled.size() == consumers) {
+                                database.setAvailable(false);
+                            }
+                        });
+            }
             publish(stream, 0, 1, 1);
-            handled.awaitSize(1);
+            handled.awaitSize(consumers);
             // Commits are repeated every second.
             await().during(Duration.ofMillis(2_500))
                     .until(() -> log.lines("Committing offsets").size() <= 1);

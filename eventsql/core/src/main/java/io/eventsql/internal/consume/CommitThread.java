@@ -15,6 +15,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -31,8 +32,11 @@ final class CommitThread {
     /** Commits that were requested. */
     private final Map<OffsetCommitter, Due> due = new ConcurrentHashMap<>();
 
-    /** Commits whose last attempt failed. Used by the thread alone. */
+    /** Commits whose last attempt failed for a reason of their own. Used by the thread alone. */
     private final Map<OffsetCommitter, FailureSeries> failing = new HashMap<>();
+
+    /** Attempts that failed without a connection. Used by the thread alone. */
+    private final FailureSeries unavailable = new FailureSeries();
 
     private final ServiceThread thread;
 
@@ -97,7 +101,7 @@ final class CommitThread {
     }
 
     private void commit(List<OffsetCommitter> taken) {
-        Set<OffsetCommitter> left = new LinkedHashSet<>(taken); // those for which nothing was tried, after an Error
+        Set<OffsetCommitter> left = new LinkedHashSet<>(taken);
         try {
             List<OffsetCommitter> healthy =
                     taken.stream().filter(one -> !failing.containsKey(one)).toList();
@@ -108,26 +112,28 @@ final class CommitThread {
                 some.stream().filter(one -> !alone.contains(one)).forEach(left::remove);
             }
             for (OffsetCommitter one : List.copyOf(left)) {
+                commitAlone(one);
                 left.remove(one);
-                runOrRetry(one);
             }
-        } finally {
+            reportEnd(unavailable);
+        } catch (SQLException e) { // the database is unavailable, for all that are left
+            report(unavailable, e);
+        } finally { // after an Error, too
             left.forEach(this::retry);
         }
     }
 
-    private void runOrRetry(OffsetCommitter committer) {
-        boolean committed = false;
+    /** @throws SQLException if there is no connection */
+    private void commitAlone(OffsetCommitter committer) throws SQLException {
         try {
             committer.commit();
-            committed = true;
-            reportEnd(committer);
+            reportEnd(failing.remove(committer));
         } catch (SQLException | RuntimeException e) {
-            report(committer, e);
-        } finally {
-            if (!committed) { // after an Error, too
-                retry(committer);
+            if (e instanceof SQLException failure && SharedCommit.isUnavailable(failure)) {
+                throw failure;
             }
+            retry(committer);
+            report(failing.computeIfAbsent(committer, c -> new FailureSeries()), e);
         }
     }
 
@@ -136,8 +142,7 @@ final class CommitThread {
         due.putIfAbsent(committer, new Due(at, at));
     }
 
-    private void report(OffsetCommitter committer, Exception e) {
-        FailureSeries failures = failing.computeIfAbsent(committer, c -> new FailureSeries());
+    private void report(FailureSeries failures, Exception e) {
         if (failures.add(SqlErrors.message(e)).isNew()) {
             LOG.warn("Committing offsets on {} failed; retrying every {} ms: {}", shard, RETRY_MS, e.toString());
         } else {
@@ -145,10 +150,10 @@ final class CommitThread {
         }
     }
 
-    private void reportEnd(OffsetCommitter committer) {
-        FailureSeries failures = failing.remove(committer);
-        if (failures != null) {
-            LOG.info("Committing offsets on {} works again after {} failed attempts", shard, failures.end());
+    private void reportEnd(@Nullable FailureSeries failures) {
+        int ended = failures == null ? 0 : failures.end();
+        if (ended > 0) {
+            LOG.info("Committing offsets on {} works again after {} failed attempts", shard, ended);
         }
     }
 

@@ -3,6 +3,7 @@ package io.eventsql.internal.consume;
 import io.eventsql.internal.consume.OffsetCommitter.Uncommitted;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.OffsetTable.OfConsumer;
+import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -37,8 +38,9 @@ final class SharedCommit {
      * @param committers at most {@link #MEMBERS_MAX}
      * @return those that must commit by themselves: because another commit of them is under way, because they cannot share the
      *     statement, or because it failed, which one of them may be the reason of. They report what fails
+     * @throws SQLException if there is no connection
      */
-    List<OffsetCommitter> commit(List<OffsetCommitter> committers) {
+    List<OffsetCommitter> commit(List<OffsetCommitter> committers) throws SQLException {
         List<OffsetCommitter> alone = new ArrayList<>();
         List<OffsetCommitter> begun = new ArrayList<>();
         try {
@@ -73,8 +75,14 @@ final class SharedCommit {
         return alone;
     }
 
+    /** Returns whether there is no connection; a timeout may be due to the rows of one member. */
+    static boolean isUnavailable(SQLException e) {
+        return SqlErrors.isConnectionLost(e) && !SqlErrors.isTimeout(e);
+    }
+
     /** Commits in one statement; returns those of which nothing or not everything was committed or compared. */
-    private Collection<OffsetCommitter> commit(@Nullable String incarnation, Map<OffsetCommitter, Uncommitted> shared) {
+    private Collection<OffsetCommitter> commit(@Nullable String incarnation, Map<OffsetCommitter, Uncommitted> shared)
+            throws SQLException {
         List<OfConsumer> commits = shared.values().stream()
                 .map(own -> new OfConsumer(own.taker().consumerId(), own.handled()))
                 .toList();
@@ -83,6 +91,9 @@ final class SharedCommit {
             committed = shard.require()
                     .call(connection -> shard.tables().offsets().commit(connection, incarnation, commits));
         } catch (SQLException e) {
+            if (isUnavailable(e)) {
+                throw e;
+            }
             LOG.debug(
                     "Committing the offsets of {} members on {} failed; each commits by itself",
                     shared.size(),
