@@ -75,7 +75,7 @@ class GrowthChaosIT {
                 .networkTimeout(Duration.ofSeconds(5))
                 .build();
         try (EmbeddedEventsDb database = EmbeddedEventsDb.builder().start();
-                HikariDataSource pool = Pools.pool(database);
+                HikariDataSource pool = Pools.pool(database, database.jdbcUrl(), Pools::reconnecting);
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build();
                 PublisherGroup publishers = new PublisherGroup(
                         database, STREAM, folder, random, PUBLISH_PAUSE_MAX_MS, EVENTS_PER_SECOND / PUBLISHERS)) {

@@ -102,7 +102,7 @@ class MoveChaosIT {
                 String url = database.jdbcUrl("shard" + i);
                 all.add(url);
                 pools.add(Pools.pool(url, database.username(), database.password(), config -> {
-                    config.setConnectionTimeout(30_000);
+                    Pools.reconnecting(config);
                     config.setMaximumPoolSize(12);
                 }));
             }

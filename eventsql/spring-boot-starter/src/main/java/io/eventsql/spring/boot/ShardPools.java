@@ -2,6 +2,8 @@ package io.eventsql.spring.boot;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import com.zaxxer.hikari.util.DriverDataSource;
+import io.eventsql.ReconnectingDataSource;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -26,6 +28,8 @@ final class ShardPools implements AutoCloseable {
      * 1944).
      */
     private static final String ISOLATION = "TRANSACTION_READ_COMMITTED";
+
+    private static final long RECONNECT_WAIT_MS = 5_000;
 
     private final Map<String, HikariDataSource> pools = new LinkedHashMap<>();
     /** By the name of their shard. */
@@ -109,7 +113,23 @@ final class ShardPools implements AutoCloseable {
             new Binder(new MapConfigurationPropertySource(prefixed("hikari.", shard.hikari())))
                     .bind("hikari", Bindable.ofInstance(config));
         }
+        reconnectAtOnce(config);
         return config;
+    }
+
+    /** After an outage, HikariCP itself would wait for as long as that lasted, up to 5 s. */
+    private static void reconnectAtOnce(HikariConfig config) {
+        if (config.getDataSourceClassName() != null || config.getDataSourceJNDI() != null) {
+            return; // which the properties have chosen
+        }
+        DataSource driver = new DriverDataSource(
+                config.getJdbcUrl(),
+                config.getDriverClassName(),
+                config.getDataSourceProperties(),
+                config.getUsername(),
+                config.getPassword());
+        Duration maxWait = Duration.ofMillis(Math.min(RECONNECT_WAIT_MS, config.getConnectionTimeout() / 2));
+        config.setDataSource(ReconnectingDataSource.of(driver, maxWait));
     }
 
     private static Map<String, String> prefixed(String prefix, Map<String, String> values) {
