@@ -99,7 +99,7 @@ public final class ReconnectingDataSource implements DataSource {
     /** Returns whether the server is unreachable (class 08, but for a rejection), is being started or is shutting down. */
     private static boolean isDown(SQLException e) {
         String state = Objects.requireNonNullElse(e.getSQLState(), "");
-        return state.startsWith("08") && !state.equals("08004") || state.equals("57P01") || state.equals("57P03");
+        return (state.startsWith("08") && !state.equals("08004")) || state.equals("57P01") || state.equals("57P03");
     }
 
     @Override
