@@ -132,6 +132,11 @@ final class Batch {
         return events;
     }
 
+    /** Returns the number of streams of the events that were sent. */
+    int streamCount() {
+        return streams.size();
+    }
+
     /** Returns the size of all calls in the buffer. */
     long bytes() {
         return bytes;

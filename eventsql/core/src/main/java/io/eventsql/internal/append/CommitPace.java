@@ -11,7 +11,8 @@ import java.util.concurrent.TimeUnit;
  * least 0, at most {@code maxCommitDelay}. {@code recent} is the average duration of the last commits, {@code fastest} the
  * duration of the fastest one within 5 to 10 minutes, which is what a commit takes when the database is idle. A database that
  * responds as fast as it does when idle is never waited for. One that responds more slowly, because of these commits or of
- * any other work, gets fewer and larger ones; then it responds faster, and the delay shrinks.
+ * any other work, gets fewer and larger ones; then it responds faster, and the delay shrinks. What a commit for many streams takes
+ * counts by the ten: its delay would add streams, and these would keep the delay.
  *
  * <p>By the rate of the calls: two commits begin at least {@link RateInterval} apart, at most {@code maxCommitDelay}. With the
  * default that is 2.5 ms at 1,000 calls/s and 4.5 ms at 10,000/s. The delay does not change the rate of callers who do not
@@ -25,6 +26,9 @@ import java.util.concurrent.TimeUnit;
 final class CommitPace {
     /** Larger batches are followed by no delay: what their commit costs is already shared by many events. */
     static final int SMALL_BATCH_EVENTS_MAX = 100;
+
+    /** A commit for more streams takes longer for each of them, however busy the database is. */
+    private static final int FEW_STREAMS = 10;
 
     private static final int TOLERANCE = 2;
     private static final int GAIN = 2;
@@ -76,7 +80,7 @@ final class CommitPace {
     }
 
     /** Records the end of a batch, whatever its outcome. */
-    void recordCommit(int events, long nanos, long nowNanos) {
+    void recordCommit(int events, int streams, long nanos, long nowNanos) {
         if (delayNanosMax == 0) {
             return;
         }
@@ -85,11 +89,12 @@ final class CommitPace {
             delayNanos = 0;
             return;
         }
-        fastest.record(-nanos, nowNanos);
+        long ofFew = nanos * FEW_STREAMS / Math.max(FEW_STREAMS, streams);
+        fastest.record(-ofFew, nowNanos);
         long tolerated = TOLERANCE * -fastest.get(nowNanos);
         // What exceeds the maximum, such as a commit that was retried during an outage, would only be remembered for
         // longer.
-        long shown = Math.min(nanos, tolerated + delayNanosMax);
+        long shown = Math.min(ofFew, tolerated + delayNanosMax);
         recentNanos += recentNanos == 0 ? shown : (shown - recentNanos) / AVERAGED_COMMITS;
         delayNanos = Math.clamp(GAIN * (recentNanos - tolerated), 0, delayNanosMax);
     }

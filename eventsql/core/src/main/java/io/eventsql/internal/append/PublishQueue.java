@@ -206,7 +206,7 @@ final class PublishQueue {
                 pace.recordOutstanding(pending.calls() + callsInProgress, now); // the most since the last batch ended
                 release(last);
                 if (!last.hasReturnedCalls()) { // what fails ends earlier than a commit
-                    pace.recordCommit(last.eventCount(), now - startedAt, now);
+                    pace.recordCommit(last.eventCount(), last.streamCount(), now - startedAt, now);
                 }
                 gathering.awaitCallers(last.calls().size(), now - startedAt);
             }

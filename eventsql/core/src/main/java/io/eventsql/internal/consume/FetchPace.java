@@ -7,7 +7,8 @@ import java.util.concurrent.TimeUnit;
  * How often to fetch from a shard. Two fetches begin almost {@link RateInterval} apart, by the rate of the events fetched.
  * Nor does a fetch begin before twice the average duration of the last eight or so that returned few events has passed, at
  * most 20 ms: a database that answers slowly is asked less often. It is an average because one slow fetch says nothing about
- * the next one, and waiting after it would add to the latency of the events that it has already delayed.
+ * the next one, and waiting after it would add to the latency of the events that it has already delayed. What a fetch from many
+ * streams takes counts by the ten: while it waits, more streams get events, which would keep the wait long.
  *
  * <p>Fetches follow commits. One publisher commits as regularly as it is fetched from, by the same law, so that by chance its
  * events could wait for a whole interval each time. Therefore fetches are a thirty-second closer together than commits, and
@@ -30,6 +31,9 @@ final class FetchPace {
     private static final int REGULAR_FETCHES = 2;
 
     private static final int FEW_EVENTS = 20;
+    /** A fetch from more streams takes longer for each of them, however busy the database is. */
+    private static final int FEW_STREAMS = 10;
+
     private static final int DURATIONS = 2;
     private static final long DURATION_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(10);
     /** The average moves towards the duration of the newest fetch by one in this number. */
@@ -47,10 +51,15 @@ final class FetchPace {
     /** Whether the last fetch came just too early. */
     private boolean early;
 
-    /** Records a fetch, all its round trips together. */
-    void record(long begin, long end, int events) {
+    /**
+     * Records a fetch, all its round trips together.
+     *
+     * @param streams the number of streams that it has returned events of
+     */
+    void record(long begin, long end, int events, int streams) {
         rate.record(events, begin);
-        long duration = Math.min(end - begin, DURATION_NANOS_MAX);
+        long ofFew = (end - begin) * FEW_STREAMS / Math.max(FEW_STREAMS, streams);
+        long duration = Math.min(ofFew, DURATION_NANOS_MAX);
         // Few events would have taken no longer than many. Without this, slow fetches would count until few are fetched
         // again,
         // which the longer interval itself prevents.

@@ -263,6 +263,7 @@ final class FetchRounds {
         }
         if (isAnyRead) {
             reader.recordFetch(membership);
+            schedule.recordStream();
         }
         fetch.requests.deliver(
                 CompactedGaps.mark(shard, membership, fetch.requests.assignments(), pages), this::deliver);

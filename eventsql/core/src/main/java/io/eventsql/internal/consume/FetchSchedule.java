@@ -39,6 +39,7 @@ final class FetchSchedule {
 
     private boolean hasLeftEvents;
     private int lastEvents;
+    private int lastStreams;
 
     FetchSchedule(Duration pollInterval) {
         this.pollNanos = pollInterval.toNanos();
@@ -139,6 +140,7 @@ final class FetchSchedule {
         fetchedAt = System.nanoTime();
         hasLeftEvents = false;
         lastEvents = 0;
+        lastStreams = 0;
     }
 
     void recordPage(int streamId, int events, boolean hasMore) {
@@ -149,8 +151,13 @@ final class FetchSchedule {
         }
     }
 
+    /** Records that a fetch has returned events of a stream. */
+    void recordStream() {
+        lastStreams++;
+    }
+
     /** Ends a fetch that found nothing more. */
     void endFetch() {
-        pace.record(fetchedAt, System.nanoTime(), lastEvents);
+        pace.record(fetchedAt, System.nanoTime(), lastEvents, lastStreams);
     }
 }

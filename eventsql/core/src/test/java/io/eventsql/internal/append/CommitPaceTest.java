@@ -21,7 +21,7 @@ class CommitPaceTest {
 
     private void commit(int events, long nanos) {
         now += nanos;
-        pace.recordCommit(events, nanos, now);
+        pace.recordCommit(events, 1, nanos, now);
     }
 
     private void commits(int count, int events, long nanos) {
@@ -45,6 +45,22 @@ class CommitPaceTest {
         commits(10, 10, MS);
         commits(100, 10, 3 * MS);
         assertThat(delay()).isBetween(2 * MS - 1_000, 2 * MS);
+    }
+
+    /** Each stream of a batch adds to its duration. */
+    @Test
+    void remainingNanos_manyStreams_isThatOfFew() {
+        commits(10, 1, MS);
+        for (int i = 0; i < 100; i++) {
+            now += 4 * MS;
+            pace.recordCommit(40, 40, 4 * MS, now);
+        }
+        assertThat(delay()).isZero();
+        for (int i = 0; i < 100; i++) {
+            now += 16 * MS;
+            pace.recordCommit(40, 40, 16 * MS, now);
+        }
+        assertThat(delay()).isBetween(4 * MS - 1_000, 4 * MS);
     }
 
     @Test
@@ -101,7 +117,7 @@ class CommitPaceTest {
         CommitPace none = new CommitPace(0);
         for (int i = 0; i < 100; i++) {
             none.recordBegin(100, 1, now);
-            none.recordCommit(1, i * MS, now);
+            none.recordCommit(1, 1, i * MS, now);
         }
         assertThat(none.remainingNanos(now)).isZero();
     }
@@ -269,7 +285,7 @@ class CommitPaceTest {
             commits++;
             appender.pace.recordBegin(appender.waiting.size(), appender.waiting.size(), at);
             appender.waiting.forEach(arrival -> latencies.add(end - arrival));
-            appender.pace.recordCommit(appender.waiting.size(), end - at, end);
+            appender.pace.recordCommit(appender.waiting.size(), 1, end - at, end);
             appender.waiting.clear();
             delays.add(new long[] {end, Math.max(0, appender.pace.remainingNanos(end))});
             steps.add(new Step(end, appender));

@@ -133,8 +133,8 @@ class PublishQueueTest {
     private static PublishQueue queueOfBusyDatabase() {
         CommitPace pace = new CommitPace(FAR, FAR);
         long now = System.nanoTime();
-        pace.recordCommit(1, 1, now);
-        pace.recordCommit(1, FAR, now);
+        pace.recordCommit(1, 1, 1, now);
+        pace.recordCommit(1, 1, FAR, now);
         assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
         return new PublishQueue(
                 new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls.routing(TestCalls::map));
@@ -171,7 +171,7 @@ class PublishQueueTest {
         CommitPace pace = new CommitPace(FAR, FAR);
         long now = System.nanoTime();
         pace.recordBegin(1_000_000, 1, now); // as many in 50 ms
-        pace.recordCommit(1, 1, now);
+        pace.recordCommit(1, 1, 1, now);
         assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
         PublishQueue queue = new PublishQueue(
                 new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40, TestCalls.routing(TestCalls::map));

@@ -31,7 +31,7 @@ class FetchPaceTest {
             unfetched += eventsPerSecond * wait / TimeUnit.SECONDS.toNanos(1);
             int events = (int) unfetched;
             unfetched -= events;
-            pace.record(now, now + FETCH_NANOS, events);
+            pace.record(now, now + FETCH_NANOS, events, 1);
         }
         return fetches;
     }
@@ -40,7 +40,7 @@ class FetchPaceTest {
     void interval_afterAPause_isThatOfAnIdleConsumer() {
         fetchFor(1_000, 10_000);
         now += 10_000 * MS;
-        pace.record(now, now + FETCH_NANOS, 1);
+        pace.record(now, now + FETCH_NANOS, 1, 1);
         assertThat(pace.intervalNanos()).isLessThanOrEqualTo(MS / 2);
     }
 
@@ -69,7 +69,7 @@ class FetchPaceTest {
     private void fetchesThatTake(int count, long nanos, int events) {
         for (int i = 0; i < count; i++) {
             now += 20 * MS;
-            pace.record(now, now + nanos, events);
+            pace.record(now, now + nanos, events, 1);
         }
     }
 
@@ -88,7 +88,7 @@ class FetchPaceTest {
         fetchFor(1_000, 1_000);
         long before = pace.intervalNanos();
         now += 2 * MS;
-        pace.record(now, now + 8 * MS, 2);
+        pace.record(now, now + 8 * MS, 2, 1);
         assertThat(pace.intervalNanos()).isCloseTo(before, within(MS / 2));
     }
 
@@ -98,6 +98,21 @@ class FetchPaceTest {
         fetchesThatTake(50, 10 * MS, 1);
         assertThat(pace.intervalNanos()).isGreaterThan(19 * MS);
         fetchesThatTake(50, MS, 100);
+        assertThat(pace.intervalNanos()).isLessThan(5 * MS);
+    }
+
+    /** The longer the interval, the more streams have an event, and the longer a fetch takes. */
+    @Test
+    void interval_slowFetchesEnd_shrinksAlsoIfAllReturnManyStreams() {
+        fetchesThatTake(50, 10 * MS, 1);
+        assertThat(pace.intervalNanos()).isGreaterThan(19 * MS);
+        double eventsPerMs = 5;
+        for (int i = 0; i < 50; i++) {
+            long interval = pace.intervalNanos();
+            now += interval;
+            int streams = (int) (eventsPerMs * interval / MS);
+            pace.record(now, now + MS / 2 + streams * MS / 10, streams, streams);
+        }
         assertThat(pace.intervalNanos()).isLessThan(5 * MS);
     }
 
@@ -127,7 +142,7 @@ class FetchPaceTest {
                     waitedNanos += now - at;
                     events += 2 + random.nextInt(2);
                 }
-                pace.record(now, now + FETCH_NANOS, events);
+                pace.record(now, now + FETCH_NANOS, events, 1);
                 visible.clear();
             }
             return this;
@@ -158,31 +173,31 @@ class FetchPaceTest {
     void interval_emptyAfterSomeWithEvents_isAsShortAsTheDatabaseAllows() {
         fetchFor(1_000, 1_000);
         now += 2 * MS;
-        pace.record(now, now + FETCH_NANOS, 0);
+        pace.record(now, now + FETCH_NANOS, 0, 1);
         assertThat(pace.intervalNanos()).isLessThan(MS / 2);
         assertThat(pace.probeNanos()).isEqualTo(pace.intervalNanos());
         now += MS / 2;
-        pace.record(now, now + FETCH_NANOS, 0);
+        pace.record(now, now + FETCH_NANOS, 0, 1);
         long usual = pace.intervalNanos();
         assertThat(usual).isGreaterThan(2 * MS);
         assertThat(pace.probeNanos()).isEqualTo(usual);
         now += usual;
-        pace.record(now, now + FETCH_NANOS, 0);
+        pace.record(now, now + FETCH_NANOS, 0, 1);
         assertThat(pace.probeNanos()).isEqualTo(2 * pace.intervalNanos());
     }
 
     @Test
     void probe_nothingFound_pausesDoubleUpTo8Ms() {
         now += 1_000 * MS;
-        pace.record(now, now + FETCH_NANOS, 1);
+        pace.record(now, now + FETCH_NANOS, 1, 1);
         assertThat(pace.probeNanos()).isEqualTo(MS);
         for (int ms : new int[] {2, 4, 8, 8}) {
             now += pace.probeNanos();
-            pace.record(now, now + FETCH_NANOS, 0);
+            pace.record(now, now + FETCH_NANOS, 0, 1);
             assertThat(pace.probeNanos()).isEqualTo(ms * MS);
         }
         now += pace.probeNanos();
-        pace.record(now, now + FETCH_NANOS, 1);
+        pace.record(now, now + FETCH_NANOS, 1, 1);
         assertThat(pace.probeNanos()).isEqualTo(MS);
     }
 }
