@@ -271,7 +271,10 @@ class MembershipFaultsIT {
 
     @Test
     void commit_storedAfterTimeout_effectHappensOnce() throws Exception {
-        open(Settings.builder().networkTimeout(Duration.ofSeconds(1)));
+        open(Settings.builder() // few heartbeats, whose commits could be held instead
+                .networkTimeout(Duration.ofSeconds(1))
+                .lease(Duration.ofMinutes(1))
+                .heartbeat(Duration.ofSeconds(20)));
         Sql.execute(goodPool, "CREATE TABLE public.effect_of_late_commit (value text)");
         AtomicInteger calls = new AtomicInteger();
         CountDownLatch resume = new CountDownLatch(1);
