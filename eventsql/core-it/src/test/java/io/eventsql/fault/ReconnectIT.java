@@ -12,12 +12,13 @@ import java.sql.SQLException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
+import org.postgresql.PGConnection;
 
 /** A pool over a {@link ReconnectingDataSource} outlasts a crash of its database. */
 class ReconnectIT {
     private static int serverOf(Connection connection) throws SQLException {
         try (connection) {
-            return connection.unwrap(org.postgresql.PGConnection.class).getBackendPID();
+            return connection.unwrap(PGConnection.class).getBackendPID();
         }
     }
 

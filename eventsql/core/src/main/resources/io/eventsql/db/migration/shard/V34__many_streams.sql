@@ -1,12 +1,11 @@
 -- EventSQL: batches and fetches of many streams (decision 50). Each stream has its own tables, so what names them is dynamic SQL,
--- which is parsed and planned with every call. The rest of a batch is done by one statement for all of its partitions, and what is
--- dynamic is as short as it can be.
+-- which is parsed and planned with every call. What remains of a batch takes four statements for all of its partitions together, and
+-- what is dynamic is as short as it can be.
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (34, 'many streams');
 
 -- Checks an append to partitions of several streams, locks the partitions in their order, and records the batch: as
--- begin_append_partitions_v1 does for one stream. Returns an element for each partition; without tables and storages if the batch
--- is stored already. To be called by functions with the settings of append_v1, which hold in it.
+-- begin_append_partitions_v1 does for one stream. Returns an element for each partition. To be called by functions with the settings of append_v1, which hold in it.
 --
 -- Indexes: the primary key of stream_partition, producer_batch_of_producer, producer_batch_head. Locks the partitions' rows of
 -- stream_partition until the commit is visible.
