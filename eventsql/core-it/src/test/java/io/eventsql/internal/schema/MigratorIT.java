@@ -74,7 +74,8 @@ class MigratorIT {
             "31 stationary streams",
             "32 growth after moves",
             "33 offset commits",
-            "34 many streams");
+            "34 many streams",
+            "35 moved offsets");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -214,7 +215,8 @@ class MigratorIT {
                 file("shard/V31__stationary_streams.sql"),
                 file("shard/V32__growth_after_moves.sql"),
                 file("shard/V33__offset_commits.sql"),
-                file("shard/V34__many_streams.sql"));
+                file("shard/V34__many_streams.sql"),
+                file("shard/V35__moved_offsets.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -121,14 +121,14 @@ final class Control implements ConsumerControl {
         }
     }
 
+    /** By one statement: the rows that it locks keep heartbeats and commits from theirs. */
     private long seekAll(Connection connection, Shard shard, int consumerId, StartPosition position) {
         Tables tables = shard.tables();
-        List<Integer> partitions = tables.consumers().partitions(connection, consumerId);
-        for (int partition : partitions) {
-            long offset = tables.consumers().offset(connection, stream.name(), partition, position);
-            tables.leases().seek(connection, null, consumerId, partition, offset, null);
-        }
-        return partitions.size();
+        return tables.leases()
+                .seek(
+                        connection,
+                        consumerId,
+                        tables.consumers().offsets(connection, consumerId, stream.name(), position));
     }
 
     @Override
@@ -137,8 +137,7 @@ final class Control implements ConsumerControl {
         Shard shard = shards.get(position.shard());
         Optional<Long> moved = seekOn(shard, (c, s, id) -> {
             requireExisting(c, s, position.partition(), position.offset());
-            s.tables().leases().seek(c, null, id, position.partition(), position.offset(), null);
-            return 1L;
+            return (long) s.tables().leases().seek(c, id, Map.of(position.partition(), position.offset()));
         });
         requireKnown(moved.isPresent());
     }

@@ -75,7 +75,8 @@ public final class Migrator {
             new SqlFile(31, "shard/V31__stationary_streams.sql"),
             new SqlFile(32, "shard/V32__growth_after_moves.sql"),
             new SqlFile(33, "shard/V33__offset_commits.sql"),
-            new SqlFile(34, "shard/V34__many_streams.sql"));
+            new SqlFile(34, "shard/V34__many_streams.sql"),
+            new SqlFile(35, "shard/V35__moved_offsets.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

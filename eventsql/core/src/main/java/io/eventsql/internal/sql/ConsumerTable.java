@@ -7,9 +7,11 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** {@code consumer}: the consumers of a stream, and where they start. Off the hot path. */
@@ -63,9 +65,22 @@ public final class ConsumerTable {
             FROM eventsql.partition_head
             WHERE stream = ? AND partition = ?""";
 
-    // Indexes: the primary key of consumer_partition, and consumer_offset_newest, of which it reads the last entries.
-    // Takes
+    // Indexes: the primary key of consumer_partition, stream_name_unique, and producer_batch_head for the heads. Takes
     // no row lock.
+    private static final String FIND_BOUNDS = """
+            SELECT p.partition, CASE WHEN ? THEN h.next_offset ELSE h.log_start END
+            FROM eventsql.consumer_partition p
+            JOIN eventsql.partition_head h ON h.stream = ? AND h.partition = p.partition
+            WHERE p.consumer_id = ?""";
+
+    // Index: the primary key of consumer_partition, and those of offset_at_v1. Takes no row lock.
+    private static final String FIND_OFFSETS_AT = """
+            SELECT p.partition, eventsql.offset_at_v1(?, p.partition, ?)
+            FROM eventsql.consumer_partition p
+            WHERE p.consumer_id = ?""";
+
+    // Indexes: the primary key of consumer_partition, and consumer_offset_newest, of which it reads the last entries.
+    // Takes no row lock.
     private static final String FIND_STOPPED = """
             SELECT p.partition, o.next_offset, p.error
             FROM eventsql.consumer_partition p
@@ -153,6 +168,19 @@ public final class ConsumerTable {
         }
         return (Long) Objects.requireNonNull(
                 dsl.fetchValue(schema.sql(FIND_BOUND), position.equals(StartPosition.LATEST), stream, partition));
+    }
+
+    /** Returns the offset of a position in each partition of a consumer. */
+    public Map<Integer, Long> offsets(Connection connection, int consumerId, String stream, StartPosition position) {
+        if (position.offset() >= 0) {
+            return partitions(connection, consumerId).stream()
+                    .collect(Collectors.toMap(partition -> partition, partition -> position.offset()));
+        }
+        var dsl = Jooq.using(connection);
+        var rows = position.time() != null
+                ? dsl.fetch(schema.sql(FIND_OFFSETS_AT), stream, Timestamp.from(position.time()), consumerId)
+                : dsl.fetch(schema.sql(FIND_BOUNDS), position.equals(StartPosition.LATEST), stream, consumerId);
+        return rows.intoMap(r -> r.get(0, Integer.class), r -> r.get(1, Long.class));
     }
 
     /** Returns the consumer's id; empty if it does not exist. */

@@ -11,6 +11,7 @@ import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import java.util.stream.Collectors;
@@ -32,6 +33,11 @@ public final class LeaseTable {
     private static final String TAKE = """
             SELECT partition, epoch, next_offset
             FROM eventsql.take_partitions_v1(?, ?, ?, make_interval(secs => ?), ?, ?::int[])""";
+
+    // Indexes: the primary keys, consumer_offset_newest. Locks the rows of the partitions, or of all if some wait for
+    // others, then the
+    // deleted ones of consumer_offset, each in the order of the partitions.
+    private static final String SEEK = "SELECT eventsql.seek_v2(?, ?, ?::int[], ?::bigint[], ?::bigint[])";
 
     // Index: the primary key. Locks the deleted row.
     private static final String LEAVE = """
@@ -247,29 +253,42 @@ public final class LeaseTable {
     }
 
     /**
-     * Moves the consumer in one partition and frees the partition: its holder loses it.
+     * Moves the consumer in some partitions and frees these: their holders lose them. Call it in a transaction.
      *
-     * @param incarnation that of the database when the consumer's id was read; {@code null}: not compared
-     * @param epoch the epoch that the partition must have; {@code null}: any
-     * @return whether it was moved
+     * @param nextOffsets the new offset in each partition
+     * @return how many of the partitions exist
+     */
+    public int seek(Connection connection, int consumerId, Map<Integer, Long> nextOffsets) {
+        return seek(connection, null, consumerId, nextOffsets, null);
+    }
+
+    /**
+     * Moves the consumer in one partition, as {@link #seek} does.
+     *
+     * @param incarnation that of the database when the consumer's id was read
+     * @param epoch the epoch that the partition must have
      * @throws org.jooq.exception.DataAccessException with state {@link SqlErrors#PARTITION_TAKEN} if it has another
      *     epoch
      */
-    public boolean seek(
+    public void seekAtEpoch(
+            Connection connection, String incarnation, int consumerId, int partition, long nextOffset, long epoch) {
+        seek(connection, incarnation, consumerId, Map.of(partition, nextOffset), epoch);
+    }
+
+    private int seek(
             Connection connection,
             @Nullable String incarnation,
             int consumerId,
-            int partition,
-            long nextOffset,
+            Map<Integer, Long> nextOffsets,
             @Nullable Long epoch) {
-        return Boolean.TRUE.equals(Jooq.using(connection)
+        return Objects.requireNonNull((Integer) Jooq.using(connection)
                 .fetchValue(
-                        schema.sql("SELECT eventsql.seek_v1(?, ?, ?, ?, ?)"),
+                        schema.sql(SEEK),
                         incarnation,
                         consumerId,
-                        partition,
-                        nextOffset,
-                        epoch));
+                        nextOffsets.keySet().toArray(Integer[]::new),
+                        nextOffsets.values().toArray(Long[]::new),
+                        epoch == null ? null : new Long[] {epoch}));
     }
 
     /** Pauses running partitions; their holders release them. */
