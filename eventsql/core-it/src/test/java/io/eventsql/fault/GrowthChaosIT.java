@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * one, and one that replays.
  *
  * <p>Method: publishers, members and the growing process are child processes that get SIGKILL at seeded moments, and are
- * replaced; so does the database, which is restarted. A publisher of this process measures the longest call. {@code
+ * replaced; so does the database, which is restarted. A publisher that is not killed measures the longest call. {@code
  * -Deventsql.test.kills=false} kills nothing.
  *
  * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 6; {@code -Deventsql.test.seed=N} repeats the choices,
@@ -82,7 +82,8 @@ class GrowthChaosIT {
             eventSql.createStream(TestStreams.of(STREAM)
                     .withPartitions(PARTITIONS)
                     .withSegmentSize(EVENTS_PER_SECOND > 0 ? 10_000 : 1_000));
-            try (StreamInUse use = new StreamInUse("GrowthChaosIT", eventSql, STREAM, random, kills)) {
+            try (StreamInUse use = new StreamInUse(
+                    "GrowthChaosIT", eventSql, STREAM, random, kills, folder, database, database.jdbcUrl())) {
                 while (members.size() < MEMBERS) {
                     startMember(database);
                 }

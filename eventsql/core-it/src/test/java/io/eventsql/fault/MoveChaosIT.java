@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * order: one with members in other processes, a slow one, and one that replays.
  *
  * <p>Method: publishers, members and the moving process are child processes that get SIGKILL at seeded moments, and are replaced; so
- * does the server of the databases, which is restarted. A publisher of this process measures the longest call. {@code
+ * does the server of the databases, which is restarted. A publisher that is not killed measures the longest call. {@code
  * -Deventsql.test.kills=false} kills nothing.
  *
  * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds, at a higher rate, instead of two moves; {@code -Deventsql.test.seed=N} repeats the choices, but
@@ -123,7 +123,8 @@ class MoveChaosIT {
     }
 
     private void run(Random random, EventSql eventSql, List<? extends DataSource> pools) throws Exception {
-        try (StreamInUse use = new StreamInUse("MoveChaosIT", eventSql, STREAM, random, kills)) {
+        try (StreamInUse use =
+                new StreamInUse("MoveChaosIT", eventSql, STREAM, random, kills, folder, database, urls)) {
             startMover();
             for (int i = 0; i < MEMBERS; i++) {
                 startMember();
