@@ -1,5 +1,7 @@
 package io.eventsql.internal.consume;
 
+import java.util.HashSet;
+import java.util.Set;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
@@ -9,24 +11,43 @@ import java.util.concurrent.locks.ReentrantLock;
 final class HeartbeatSchedule {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
+    private final Set<Integer> requestedConsumers = new HashSet<>();
     private boolean heartbeatRequested;
     private boolean releaseRequested;
     private long dueNanos = System.nanoTime();
 
-    /** Requests a heartbeat now: members or assignments have changed. */
+    /**
+     * What is to be done now, besides releases.
+     *
+     * @param heartbeat whether a heartbeat is to be sent
+     * @param ofAll whether it was requested for all members
+     * @param consumers the ids of the consumers for whose members it was requested
+     */
+    record Due(boolean heartbeat, boolean ofAll, Set<Integer> consumers) {
+        boolean isRequestedFor(int consumerId) {
+            return ofAll || consumers.contains(consumerId);
+        }
+    }
+
+    /** Requests a heartbeat of all members now: assignments have changed. */
     void requestHeartbeat() {
-        request(true);
+        request(() -> heartbeatRequested = true);
+    }
+
+    /** Requests a heartbeat of the members of a consumer now: members have come or gone. */
+    void requestHeartbeat(int consumerId) {
+        request(() -> requestedConsumers.add(consumerId));
     }
 
     /** Requests a release now: a handler has ended, whose partition or member waits for that. */
     void requestRelease() {
-        request(false);
+        request(() -> {});
     }
 
-    private void request(boolean heartbeat) {
+    private void request(Runnable request) {
         lock.lock();
         try {
-            heartbeatRequested |= heartbeat;
+            request.run();
             releaseRequested = true;
             changed.signal();
         } finally {
@@ -34,17 +55,20 @@ final class HeartbeatSchedule {
         }
     }
 
-    /** Waits for a request or until the next heartbeat is due; returns whether there is to be a heartbeat. */
-    boolean await() throws InterruptedException {
+    /** Waits for a request or until the next heartbeat is due. */
+    Due await() throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            while (!heartbeatRequested && !releaseRequested && dueNanos - System.nanoTime() > 0) {
+            while (!releaseRequested && dueNanos - System.nanoTime() > 0) {
                 changed.awaitNanos(dueNanos - System.nanoTime());
             }
-            boolean heartbeat = heartbeatRequested || dueNanos - System.nanoTime() <= 0;
+            boolean requested = heartbeatRequested || !requestedConsumers.isEmpty();
+            Due due = new Due(
+                    requested || dueNanos - System.nanoTime() <= 0, heartbeatRequested, Set.copyOf(requestedConsumers));
             heartbeatRequested = false;
+            requestedConsumers.clear();
             releaseRequested = false;
-            return heartbeat;
+            return due;
         } finally {
             lock.unlock();
         }

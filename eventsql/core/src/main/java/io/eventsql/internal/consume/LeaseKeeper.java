@@ -16,12 +16,13 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps the leases of one shard for all members of this process: one platform thread, one heartbeat for all. The
- * heartbeat renews leases and returns each member's share; then members take free partitions, up to their share, and
+ * Keeps the leases of one shard for all members of this process: one platform thread, one heartbeat for all, or for many ({@link
+ * HeartbeatTurns}). The heartbeat renews leases and returns each member's share; then members take free partitions, up to their share, and
  * release what is above it once the handler has finished its current event. A member that closes releases all of them
  * in the same way.
  *
@@ -59,6 +60,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private final List<Participant> participants = new CopyOnWriteArrayList<>();
     private final WorkerCheck workers;
     private final LeaseRenewals renewals;
+    private final HeartbeatTurns<Participant> turns;
 
     private final ServiceThread thread;
     private int failures;
@@ -82,6 +84,7 @@ final class LeaseKeeper implements WakeUpTarget {
         this.lease = settings.lease();
         this.heartbeatNanos = settings.heartbeat().toNanos();
         this.answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
+        this.turns = new HeartbeatTurns<>(heartbeatNanos);
         this.schedule = schedule;
         this.fetchers = fetchers;
         this.wakeUp = wakeUp;
@@ -106,7 +109,7 @@ final class LeaseKeeper implements WakeUpTarget {
     /** Lets the member take its share from now on; the others release what is above theirs. */
     void add(ShardMember member, OffsetCommitter committer, Dispatcher dispatcher) {
         participants.add(new Participant(member, committer, dispatcher));
-        schedule.requestHeartbeat();
+        schedule.requestHeartbeat(member.consumerId());
     }
 
     /**
@@ -146,7 +149,7 @@ final class LeaseKeeper implements WakeUpTarget {
     @Override
     public void consumerChanged(int consumerId) {
         if (participants.stream().anyMatch(p -> p.member().consumerId() == consumerId)) {
-            schedule.requestHeartbeat();
+            schedule.requestHeartbeat(consumerId);
         }
     }
 
@@ -156,12 +159,13 @@ final class LeaseKeeper implements WakeUpTarget {
     }
 
     private void run() throws InterruptedException {
-        boolean isHeartbeatDue = schedule.await();
+        HeartbeatSchedule.Due due = schedule.await();
+        requestTurns(participants, p -> due.isRequestedFor(p.member().consumerId()));
         boolean done = false;
         try {
             letClosedLeave();
             recoverAll();
-            if (isHeartbeatDue) {
+            if (due.heartbeat()) {
                 heartbeat();
             }
             releaseDrained();
@@ -180,38 +184,58 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
+    private void requestTurns(List<Participant> among, Predicate<Participant> requested) {
+        turns.request(among.stream().filter(requested).toList(), System.nanoTime());
+    }
+
     private void heartbeat() throws SQLException {
         long sentAt = System.nanoTime();
         schedule.scheduleAt(sentAt + heartbeatNanos);
         boolean isSuspended = workers.requiresRelease(sentAt);
         participants.forEach(participant -> participant.member().setSuspended(isSuspended));
         String incarnation = shard.incarnation();
-        List<Heartbeat> heartbeats = participants.stream()
+        List<Participant> current = participants.stream()
                 .filter(p -> p.member().membership().incarnation().equals(incarnation))
-                .map(p -> Heartbeat.of(p, sentAt))
                 .toList();
-        if (heartbeats.isEmpty()) {
-            return;
-        }
-        List<HeartbeatReply> replies;
-        try {
-            replies = shard.require()
-                    .withNetworkTimeout(answerTimeout)
-                    .call(connection -> shard.tables()
-                            .leases()
-                            .heartbeat(
-                                    connection,
-                                    incarnation,
-                                    shard.number(),
-                                    lease,
-                                    heartbeats.stream().map(Heartbeat::request).toList()));
-        } catch (SQLException e) {
-            if (!shard.recheckAfter(e, incarnation)) {
+        List<Participant> turn = turns.next(current, sentAt);
+        if (!turn.isEmpty()) {
+            List<Heartbeat> heartbeats =
+                    turn.stream().map(p -> Heartbeat.of(p, sentAt)).toList();
+            List<HeartbeatReply> replies;
+            try {
+                replies = send(heartbeats, incarnation);
+            } catch (SQLException e) {
+                if (!shard.recheckAfter(e, incarnation)) {
+                    throw e;
+                }
+                schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RETRY_MIN_MS));
+                return;
+            }
+            turns.sent(turn, current, sentAt);
+            try {
+                applyAll(heartbeats, replies, sentAt);
+            } catch (SQLException | RuntimeException e) {
+                requestTurns(turn, participants::contains); // what failed is repeated
                 throw e;
             }
-            schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RETRY_MIN_MS));
-            return;
         }
+        schedule.scheduleWithin(turns.nanosToNext(current, System.nanoTime()));
+    }
+
+    private List<HeartbeatReply> send(List<Heartbeat> heartbeats, String incarnation) throws SQLException {
+        return shard.require()
+                .withNetworkTimeout(answerTimeout)
+                .call(connection -> shard.tables()
+                        .leases()
+                        .heartbeat(
+                                connection,
+                                incarnation,
+                                shard.number(),
+                                lease,
+                                heartbeats.stream().map(Heartbeat::request).toList()));
+    }
+
+    private void applyAll(List<Heartbeat> heartbeats, List<HeartbeatReply> replies, long sentAt) throws SQLException {
         if (replies.size() < heartbeats.size()) {
             endDeleted(heartbeats, replies);
         }
@@ -219,8 +243,7 @@ final class LeaseKeeper implements WakeUpTarget {
             apply(heartbeats.get(reply.member()), reply);
         }
         for (HeartbeatReply reply : replies) { // when all leases are renewed here, too: taking may fail
-            boolean asked =
-                    takeFree(heartbeats.get(reply.member()).participant().member(), reply);
+            boolean asked = takeFree(heartbeats.get(reply.member()).participant(), reply);
             if (asked && System.nanoTime() - sentAt > heartbeatNanos) {
                 schedule.requestHeartbeat(); // the leases of many members must not expire while they take their shares
                 return;
@@ -238,12 +261,14 @@ final class LeaseKeeper implements WakeUpTarget {
             barriers.request(shard, member.membership());
         }
         if (reply.nextExpiryMs() != null) {
-            schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(reply.nextExpiryMs() + AFTER_EXPIRY_MS));
+            long delayNanos = TimeUnit.MILLISECONDS.toNanos(reply.nextExpiryMs() + AFTER_EXPIRY_MS);
+            turns.requestWithin(heartbeat.participant(), delayNanos, System.nanoTime());
         }
     }
 
     /** Takes what the member lacks of its share; returns whether there was something to take. */
-    private boolean takeFree(ShardMember member, HeartbeatReply reply) throws SQLException {
+    private boolean takeFree(Participant participant, HeartbeatReply reply) throws SQLException {
+        ShardMember member = participant.member();
         int wanted = reply.share() - member.assignments().size();
         if (wanted <= 0 || reply.free() == 0) {
             return false;
@@ -253,12 +278,12 @@ final class LeaseKeeper implements WakeUpTarget {
             barriers.request(shard, member.membership());
             // Partitions that wait for others, since the stream has grown, may be free for long.
             long retryMs = TAKE_RETRY_MS << Math.min(emptyTakes, TAKE_RETRY_DOUBLINGS_MAX);
-            schedule.scheduleWithin(Math.min(TimeUnit.MILLISECONDS.toNanos(retryMs), heartbeatNanos));
+            turns.requestWithin(participant, TimeUnit.MILLISECONDS.toNanos(retryMs), System.nanoTime());
         }
         emptyTakes = taken > 0 ? 0 : emptyTakes + 1;
         if (taken > 0) {
             fetchers.signal();
-            schedule.requestHeartbeat(); // there may be events to redrive
+            schedule.requestHeartbeat(member.consumerId()); // there may be events to redrive
         }
         return true;
     }
@@ -293,6 +318,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private void remove(Participant participant, Reason reason) {
         ShardMember member = participant.member();
         participants.remove(participant);
+        turns.remove(participant);
         fetchers.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();

@@ -10,7 +10,7 @@ class HeartbeatScheduleTest {
 
     @Test
     void await_first_isDueAtOnce() throws InterruptedException {
-        assertThat(schedule.await()).isTrue();
+        assertThat(schedule.await().heartbeat()).isTrue();
     }
 
     @Test
@@ -18,7 +18,7 @@ class HeartbeatScheduleTest {
         schedule.scheduleAt(System.nanoTime() + TimeUnit.HOURS.toNanos(1));
         schedule.requestRelease();
 
-        assertThat(schedule.await()).isFalse();
+        assertThat(schedule.await().heartbeat()).isFalse();
     }
 
     @Test
@@ -27,7 +27,23 @@ class HeartbeatScheduleTest {
         schedule.requestHeartbeat();
         schedule.requestRelease();
 
-        assertThat(schedule.await()).isTrue();
+        assertThat(schedule.await().heartbeat()).isTrue();
+    }
+
+    @Test
+    void await_requestedForConsumers_isAHeartbeatOfTheirMembers() throws InterruptedException {
+        schedule.scheduleAt(System.nanoTime() + TimeUnit.HOURS.toNanos(1));
+        schedule.requestHeartbeat(7);
+        schedule.requestHeartbeat(8);
+
+        HeartbeatSchedule.Due due = schedule.await();
+
+        assertThat(due.heartbeat()).isTrue();
+        assertThat(due.isRequestedFor(7)).isTrue();
+        assertThat(due.isRequestedFor(8)).isTrue();
+        assertThat(due.isRequestedFor(9)).isFalse();
+        schedule.requestHeartbeat();
+        assertThat(schedule.await().isRequestedFor(9)).isTrue();
     }
 
     @Test
@@ -35,7 +51,7 @@ class HeartbeatScheduleTest {
         schedule.scheduleAt(System.nanoTime());
         schedule.scheduleWithin(TimeUnit.HOURS.toNanos(1));
 
-        assertThat(schedule.await()).isTrue();
+        assertThat(schedule.await().heartbeat()).isTrue();
     }
 
     @Test
@@ -43,6 +59,6 @@ class HeartbeatScheduleTest {
         schedule.scheduleAt(System.nanoTime() + TimeUnit.HOURS.toNanos(1));
         schedule.scheduleWithin(0);
 
-        assertThat(schedule.await()).isTrue();
+        assertThat(schedule.await().heartbeat()).isTrue();
     }
 }
