@@ -202,11 +202,13 @@ class KeyEventsIT {
                         .withSegmentSize(Math.max(100, LARGE_EVENTS / 1_000))
                         .withKeyIndex());
         long every = LARGE_EVENTS / 100;
+        long lifetime = Math.max(50, LARGE_EVENTS / 2_000); // in which each of the other keys has its 50 events
         List<CompletableFuture<?>> inFlight = new ArrayList<>();
         List<Event> batch = new ArrayList<>();
         for (long i = 0; i < LARGE_EVENTS; i++) {
             boolean isOfKey = i % every == every / 2;
-            batch.add(Event.ofText(isOfKey ? "the key" : "k" + i % (LARGE_EVENTS / 50), "v" + i));
+            long other = i / lifetime * (lifetime / 50) + i % (lifetime / 50);
+            batch.add(Event.ofText(isOfKey ? "the key" : "k" + other, "v" + i));
             if (batch.size() == 1_000) {
                 inFlight.add(publisher.publishAllAsync(STREAM, batch));
                 batch = new ArrayList<>();
