@@ -22,6 +22,7 @@ import org.junit.jupiter.api.Test;
 class ManyMembersIT {
     private static final String STREAM = "many_members";
     private static final int CONSUMERS = 130;
+    private static final Duration LEASE = Duration.ofSeconds(6);
     private static final String HOLDERS =
             "SELECT count(*) FROM eventsql.consumer_partition WHERE member_id IS NOT NULL";
     /** How many members hold one partition each. */
@@ -31,7 +32,7 @@ class ManyMembersIT {
     private TestCluster cluster;
 
     @BeforeEach
-    void createStream() {
+    void startDatabase() {
         cluster = TestCluster.ofShards(1);
     }
 
@@ -41,7 +42,7 @@ class ManyMembersIT {
     }
 
     private EventSql open() {
-        return cluster.open(settings -> settings.lease(Duration.ofSeconds(6)).heartbeat(Duration.ofSeconds(1)));
+        return cluster.open(settings -> settings.lease(LEASE).heartbeat(Duration.ofSeconds(1)));
     }
 
     private static List<Handled> subscribeAll(EventSql eventSql) {
@@ -86,7 +87,7 @@ class ManyMembersIT {
         publish(first, 20);
         // Who missed its turn would lose its partition, and a take raises the epoch.
         awaitCount(
-                "SELECT count(*) FROM eventsql.consumer_partition WHERE expires_at > " + endOfNextLease(),
+                "SELECT count(*) FROM eventsql.consumer_partition WHERE expires_at > " + afterAllLeases(),
                 2L * CONSUMERS);
         assertThat(epochs()).as("no lease has ended").isEqualTo(epochs);
         for (int i = 0; i < CONSUMERS; i++) {
@@ -103,12 +104,12 @@ class ManyMembersIT {
         }
     }
 
-    /** Returns when the last lease would end if it were not renewed before it ends, but then, as SQL. */
-    private String endOfNextLease() throws SQLException {
+    /** Returns a time after which a lease ends only if it has been renewed since all that hold now have ended, as SQL. */
+    private String afterAllLeases() throws SQLException {
         String end = Sql.query(
                         cluster.dataSources().getFirst(), "SELECT max(expires_at) FROM eventsql.consumer_partition")
                 .getFirst();
-        return "'" + end + "'::timestamptz + interval '6 s'";
+        return "'" + end + "'::timestamptz + interval '" + LEASE.toSeconds() + " s'";
     }
 
     private long epochs() throws SQLException {

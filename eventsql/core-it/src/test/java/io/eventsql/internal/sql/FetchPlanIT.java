@@ -7,6 +7,7 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Plans;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
@@ -21,7 +22,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.UUID;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
@@ -45,7 +45,6 @@ import org.postgresql.ds.PGSimpleDataSource;
 class FetchPlanIT {
     private static final int EVENTS = 100_000;
     private static final int SEGMENT_SIZE = 60_000;
-    private static final Pattern BLOCKS = Pattern.compile("Buffers: shared(?: hit=(\\d+))?(?: read=(\\d+))?");
 
     private static final Pattern ORDER_BY = Pattern.compile("ORDER BY (e\\.)?event_offset");
 
@@ -127,7 +126,7 @@ class FetchPlanIT {
                                     "Index Scan using events_" + stream + "__p0_s" + (from + rows - 1) / SEGMENT_SIZE
                                             + "_pkey")
                             .doesNotContain("Seq Scan", "Bitmap", "Sort", "Gather");
-                    assertThat(blocks(plan)).as(plan).isLessThan((long) (3 * rows / rowsPerBlock) + 15);
+                    assertThat(Plans.blocks(plan)).as(plan).isLessThan((long) (3 * rows / rowsPerBlock) + 15);
                 });
             }
         }
@@ -141,7 +140,7 @@ class FetchPlanIT {
             assertThat(rows).isBetween(200, 300);
             assertThat(plans).isNotEmpty().allSatisfy(plan -> {
                 assertThat(plan).contains("Index Scan").doesNotContain("Seq Scan", "Bitmap", "Sort");
-                assertThat(blocks(plan)).as(plan).isLessThan(60);
+                assertThat(Plans.blocks(plan)).as(plan).isLessThan(60);
             });
         }
     }
@@ -198,7 +197,7 @@ class FetchPlanIT {
                                     "FROM eventsql.events_growing__p0_s0 e",
                                     "Index Scan using events_growing__p0_s0_pkey")
                             .doesNotContain("Seq Scan", "Bitmap", "Sort", "Gather");
-                    assertThat(blocks(plan)).as(plan).isLessThan(rows / 10 + 20L);
+                    assertThat(Plans.blocks(plan)).as(plan).isLessThan(rows / 10 + 20L);
                 });
             }
         }
@@ -280,13 +279,6 @@ class FetchPlanIT {
             }
             return rows;
         }
-    }
-
-    private static long blocks(String plan) {
-        Matcher matcher = BLOCKS.matcher(plan);
-        assertThat(matcher.find()).as(plan).isTrue();
-        return (matcher.group(1) == null ? 0 : Long.parseLong(matcher.group(1)))
-                + (matcher.group(2) == null ? 0 : Long.parseLong(matcher.group(2)));
     }
 
     private static long relationSize(String table) throws SQLException {
@@ -373,18 +365,14 @@ class FetchPlanIT {
         String perPartition = call.replaceFirst("\\?", "'" + producer + "'").replaceFirst("\\?", "" + number)
                 + "'{0,1}'::int[], '{1,1}'::int[], '{1,2}'::int[], '{0,0}'::int[],"
                 + " '{NULL,NULL}'::text[], '{x,x}'::bytea[], '{NULL,NULL}'::text[])";
-        return blocks(explain(
+        return Plans.blocks(Plans.explain(
                 connection,
                 "SELECT " + (partitions == 2 ? perPartition : perPartition.replaceAll("\\{(\\w+),\\w+\\}", "{$1}"))));
     }
 
     private static long headsBlocks(Connection connection, int streamId) throws SQLException {
         String heads = "SELECT * FROM eventsql.heads_v1(NULL, ARRAY[" + streamId + "])";
-        explain(connection, heads); // plans
-        return blocks(explain(connection, heads));
-    }
-
-    private static String explain(Connection connection, String sql) throws SQLException {
-        return String.join("\n", Sql.query(connection, "EXPLAIN (ANALYZE, BUFFERS, COSTS off) " + sql));
+        Plans.explain(connection, heads); // plans
+        return Plans.blocks(Plans.explain(connection, heads));
     }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.eventsql.EventSql;
 import io.eventsql.StartPosition;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Plans;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.OffsetTable.Handled;
@@ -12,8 +13,6 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Set;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
@@ -27,7 +26,6 @@ import org.junit.jupiter.api.Test;
 class OffsetPlanIT {
     private static final int PARTITIONS = 10;
     private static final int COMMITS = 2_000;
-    private static final Pattern BLOCKS = Pattern.compile("Buffers: shared(?: hit=(\\d+))?(?: read=(\\d+))?");
 
     @Test
     void commit_oldSnapshotOpen_costsNoMoreWithEveryCommit() throws SQLException {
@@ -48,11 +46,11 @@ class OffsetPlanIT {
                 OffsetTable offsets = new OffsetTable(schema);
                 long next = commit(offsets, connection, consumer, 0, 20);
                 long commitBefore = commitBlocks(connection, consumer, next++);
-                long readBefore = blocks(connection, look(consumer));
+                long readBefore = Plans.blocks(connection, look(consumer));
                 next = commit(offsets, connection, consumer, next, COMMITS / 2);
                 Sql.execute(database, "VACUUM ANALYZE eventsql.consumer_offset");
                 next = commit(offsets, connection, consumer, next, COMMITS);
-                long readAfter = blocks(connection, look(consumer));
+                long readAfter = Plans.blocks(connection, look(consumer));
                 long commitAfter = commitBlocks(connection, consumer, next);
                 old.rollback();
 
@@ -83,7 +81,7 @@ class OffsetPlanIT {
     private static long commitBlocks(Connection connection, int consumer, long from) throws SQLException {
         String partitions = array(0, 1);
         String consumers = array(consumer, 0);
-        return blocks(
+        return Plans.blocks(
                 connection,
                 "SELECT * FROM eventsql.commit_offsets_v2(NULL, " + consumers + ", " + partitions + ", " + array(0, 0)
                         + ", " + array(from, 0) + ", " + array(from + 1, 0) + ", " + array(1, 0) + ")");
@@ -98,13 +96,5 @@ class OffsetPlanIT {
 
     private static String look(int consumer) {
         return "SELECT * FROM eventsql.consumer_offsets_v1(NULL, " + consumer + ")";
-    }
-
-    private static long blocks(Connection connection, String sql) throws SQLException {
-        String plan = String.join("\n", Sql.query(connection, "EXPLAIN (ANALYZE, BUFFERS, COSTS off) " + sql));
-        Matcher matcher = BLOCKS.matcher(plan);
-        assertThat(matcher.find()).as(plan).isTrue();
-        return (matcher.group(1) == null ? 0 : Long.parseLong(matcher.group(1)))
-                + (matcher.group(2) == null ? 0 : Long.parseLong(matcher.group(2)));
     }
 }

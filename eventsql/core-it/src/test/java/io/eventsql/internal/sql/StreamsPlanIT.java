@@ -4,13 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.EventSql;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Plans;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
@@ -23,7 +21,6 @@ import org.junit.jupiter.api.Test;
 class StreamsPlanIT {
     private static final int BATCHES = 1_000;
     private static final int STREAMS = 2;
-    private static final Pattern BLOCKS = Pattern.compile("Buffers: shared(?: hit=(\\d+))?(?: read=(\\d+))?");
 
     @Test
     void severalStreams_oldSnapshotOpen_costNoMoreWithEveryBatch() throws SQLException {
@@ -41,14 +38,14 @@ class StreamsPlanIT {
                 Sql.query(old, "SELECT count(*) FROM eventsql.producer_batch");
 
                 int number = append(connection, ids, 1, 20);
-                long appendBefore = blocks(connection, append(ids, number++));
-                long fetchBefore = blocks(connection, fetch(ids, number - 2));
+                long appendBefore = Plans.blocks(connection, append(ids, number++));
+                long fetchBefore = Plans.blocks(connection, fetch(ids, number - 2));
                 number = append(connection, ids, number, BATCHES / 2);
                 Sql.execute(database, "VACUUM ANALYZE eventsql.producer_batch");
                 number = append(connection, ids, number, BATCHES);
-                long appendAfter = blocks(connection, append(ids, number++));
+                long appendAfter = Plans.blocks(connection, append(ids, number++));
                 assertThat(Sql.query(connection, fetch(ids, number - 2))).containsExactly("" + STREAMS);
-                long fetchAfter = blocks(connection, fetch(ids, number - 2));
+                long fetchAfter = Plans.blocks(connection, fetch(ids, number - 2));
                 old.rollback();
 
                 assertThat(appendAfter)
@@ -79,16 +76,5 @@ class StreamsPlanIT {
     private static String fetch(String ids, int offset) {
         return "SELECT count(*) FROM eventsql.fetch_streams_v1(NULL, '" + ids + "', '{first,second}', '{0,0}', '{"
                 + offset + "," + offset + "}', '{1,1}', '{100000,100000}')";
-    }
-
-    private static long blocks(Connection connection, String query) throws SQLException {
-        List<String> plan = Sql.query(connection, "EXPLAIN (ANALYZE, BUFFERS) " + query);
-        Matcher blocks = BLOCKS.matcher(String.join("\n", plan));
-        assertThat(blocks.find()).as("%s", plan).isTrue();
-        return number(blocks.group(1)) + number(blocks.group(2));
-    }
-
-    private static long number(String text) {
-        return text == null ? 0 : Long.parseLong(text);
     }
 }

@@ -12,8 +12,10 @@ final class HeartbeatSchedule {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     private final Set<Integer> requestedConsumers = new HashSet<>();
-    private boolean heartbeatRequested;
-    private boolean releaseRequested;
+    private boolean allRequested;
+    /** Whether anything was requested, a release at least. */
+    private boolean requested;
+
     private long dueNanos = System.nanoTime();
 
     /**
@@ -31,7 +33,7 @@ final class HeartbeatSchedule {
 
     /** Requests a heartbeat of all members now: assignments have changed. */
     void requestHeartbeat() {
-        request(() -> heartbeatRequested = true);
+        request(() -> allRequested = true);
     }
 
     /** Requests a heartbeat of the members of a consumer now: members have come or gone. */
@@ -48,7 +50,7 @@ final class HeartbeatSchedule {
         lock.lock();
         try {
             request.run();
-            releaseRequested = true;
+            requested = true;
             changed.signal();
         } finally {
             lock.unlock();
@@ -59,15 +61,17 @@ final class HeartbeatSchedule {
     Due await() throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            while (!releaseRequested && dueNanos - System.nanoTime() > 0) {
+            while (!requested && dueNanos - System.nanoTime() > 0) {
                 changed.awaitNanos(dueNanos - System.nanoTime());
             }
-            boolean requested = heartbeatRequested || !requestedConsumers.isEmpty();
+            boolean heartbeatRequested = allRequested || !requestedConsumers.isEmpty();
             Due due = new Due(
-                    requested || dueNanos - System.nanoTime() <= 0, heartbeatRequested, Set.copyOf(requestedConsumers));
-            heartbeatRequested = false;
+                    heartbeatRequested || dueNanos - System.nanoTime() <= 0,
+                    allRequested,
+                    Set.copyOf(requestedConsumers));
+            allRequested = false;
             requestedConsumers.clear();
-            releaseRequested = false;
+            requested = false;
             return due;
         } finally {
             lock.unlock();

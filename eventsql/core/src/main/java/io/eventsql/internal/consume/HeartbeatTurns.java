@@ -10,8 +10,8 @@ import java.util.Set;
 
 /**
  * Which members of a process the next heartbeat is for: all of them, unless there are more than {@value #MEMBERS_MAX}. Then their turns
- * are spread over the interval: one statement for a thousand members keeps a processor of the database busy for tens of milliseconds,
- * for which events wait. A turn that was requested or missed comes at once. Not thread-safe.
+ * are spread over the interval: one statement for a thousand members keeps a processor of the database busy for tens of milliseconds.
+ * A turn that was requested or missed comes at once. Not thread-safe.
  *
  * @param <M> a member
  */

@@ -67,18 +67,16 @@ final class OutOfRangeResolver {
 
     private void move(Assignment assignment, long from, long to) {
         try {
-            shard.require().transaction(c -> {
-                shard.tables()
-                        .leases()
-                        .seekAtEpoch(
-                                c,
-                                assignment.incarnation(),
-                                assignment.consumerId(),
-                                assignment.partition(),
-                                to,
-                                assignment.epoch());
-                return true;
-            });
+            shard.require()
+                    .transaction(c -> shard.tables()
+                            .leases()
+                            .seekAtEpoch(
+                                    c,
+                                    assignment.incarnation(),
+                                    assignment.consumerId(),
+                                    assignment.partition(),
+                                    to,
+                                    assignment.epoch()));
             LOG.warn("{}: offset {} no longer exists; resuming at {}", assignment.name(), from, to);
             member.remove(assignment, Reason.LOST);
         } catch (SQLException e) {

@@ -35,8 +35,7 @@ public final class LeaseTable {
             FROM eventsql.take_partitions_v1(?, ?, ?, make_interval(secs => ?), ?, ?::int[])""";
 
     // Indexes: the primary keys, consumer_offset_newest. Locks the rows of the partitions, or of all if some wait for
-    // others, then the
-    // deleted ones of consumer_offset, each in the order of the partitions.
+    // others, then the deleted ones of consumer_offset, each in the order of the partitions.
     private static final String SEEK = "SELECT eventsql.seek_v2(?, ?, ?::int[], ?::bigint[], ?::bigint[])";
 
     // Index: the primary key. Locks the deleted row.
@@ -267,12 +266,13 @@ public final class LeaseTable {
      *
      * @param incarnation that of the database when the consumer's id was read
      * @param epoch the epoch that the partition must have
+     * @return whether the partition exists
      * @throws org.jooq.exception.DataAccessException with state {@link SqlErrors#PARTITION_TAKEN} if it has another
      *     epoch
      */
-    public void seekAtEpoch(
+    public boolean seekAtEpoch(
             Connection connection, String incarnation, int consumerId, int partition, long nextOffset, long epoch) {
-        seek(connection, incarnation, consumerId, Map.of(partition, nextOffset), epoch);
+        return seek(connection, incarnation, consumerId, Map.of(partition, nextOffset), epoch) == 1;
     }
 
     private int seek(
