@@ -12,7 +12,7 @@ public enum KeyTracking {
     VERSIONS,
     /**
      * The versions, and an index by key in each segment: {@link EventSql#readKey} reads all events of a key at the cost of
-     * these. For {@link Storage#ROWS} only.
+     * these.
      */
     INDEX
 }

@@ -48,9 +48,6 @@ public record StreamSpec(
         InvalidInputException.requireGiven("stream.retention", retention);
         InvalidInputException.requireGiven("stream.storage", storage);
         InvalidInputException.requireGiven("stream.keyTracking", keyTracking);
-        if (storage == Storage.BLOCKS && keyTracking == KeyTracking.INDEX) {
-            throw new InvalidInputException("stream.storage", "is BLOCKS, which does not support an index of keys");
-        }
     }
 
     /** Creates a definition without key tracking. */
@@ -141,7 +138,7 @@ public record StreamSpec(
 
     /**
      * Returns a copy that counts the events of each key, and indexes them by key, so that all events of a key can be read; for
-     * a new stream that stores rows.
+     * a new stream.
      */
     public StreamSpec withKeyIndex() {
         return withKeyTracking(KeyTracking.INDEX);

@@ -11,6 +11,7 @@ import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.ExpectedVersion;
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.VersionConflictException;
 import io.eventsql.fixture.Roles;
@@ -20,6 +21,8 @@ import java.sql.SQLException;
 import java.time.Duration;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Goal: a publisher can publish and add segments, and nothing else. Segments have 100 events, so that segments are added all
@@ -38,9 +41,11 @@ class PublisherRoleIT extends RolesFixture {
                 .containsExactly("eventsql_owner");
     }
 
-    @Test
-    void publisher_versionExpected_isComparedAndReaderReadsTheKey() throws SQLException {
-        owner.createStream(StreamSpec.of("accounts").withPartitions(1).withKeyIndex());
+    @ParameterizedTest
+    @EnumSource
+    void publisher_versionExpected_isComparedAndReaderReadsTheKey(Storage storage) throws SQLException {
+        owner.createStream(
+                StreamSpec.of("accounts").withPartitions(1).withStorage(storage).withKeyIndex());
         DataSource login = login("eventsql_publisher");
         EventSql publisher = as("eventsql_publisher");
         publisher.publisher().publish("accounts", Event.ofText("a", "1"), ExpectedVersion.NONE);

@@ -117,9 +117,10 @@ class VersionsOverGrowthIT {
         }
     }
 
-    @Test
-    void grow_severalTimes_versionsAndEventsOfKeysContinue() {
-        open(3, spec().withKeyIndex());
+    @ParameterizedTest
+    @EnumSource
+    void grow_severalTimes_versionsAndEventsOfKeysContinue(Storage storage) {
+        open(3, spec().withStorage(storage).withKeyIndex());
         EventSql other = cluster.open(); // has the first map until it finds out
         Map<String, List<String>> published = new HashMap<>();
         publish(eventSql, published, 0, 120);
@@ -147,9 +148,10 @@ class VersionsOverGrowthIT {
         }
     }
 
-    @Test
-    void readKey_inPagesOverPartitions_continuesWhereThePageEnded() {
-        open(1, spec().withKeyIndex());
+    @ParameterizedTest
+    @EnumSource
+    void readKey_inPagesOverPartitions_continuesWhereThePageEnded(Storage storage) {
+        open(1, spec().withStorage(storage).withKeyIndex());
         Map<String, List<String>> published = new HashMap<>();
         publish(eventSql, published, 0, 200);
         eventSql.grow(STREAM, 3);
@@ -174,9 +176,10 @@ class VersionsOverGrowthIT {
                 .satisfies(e -> assertThat(e.field()).isEqualTo("from"));
     }
 
-    @Test
-    void loadAggregate_snapshotFromBeforeTheGrowth_hasTheEventsSince() {
-        open(1, spec().withKeyIndex());
+    @ParameterizedTest
+    @EnumSource
+    void loadAggregate_snapshotFromBeforeTheGrowth_hasTheEventsSince(Storage storage) {
+        open(1, spec().withStorage(storage).withKeyIndex());
         eventSql.createStream(StreamSpec.of("snapshots").withCompaction(Compaction.DEFAULT));
         Map<String, List<String>> published = new HashMap<>();
         publish(eventSql, published, 0, 120);

@@ -55,9 +55,9 @@ BEGIN
     END IF;
     FOR object IN -- a sequence of an identity column belongs to its table
         SELECT c.oid::regclass AS name,
-               CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind
+               CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END AS kind
         FROM pg_catalog.pg_class c
-        WHERE c.relnamespace = schema_oid AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relowner <> new_owner
+        WHERE c.relnamespace = schema_oid AND c.relkind IN ('r', 'p', 'v', 'S', 'c') AND c.relowner <> new_owner
           AND NOT EXISTS (
               SELECT FROM pg_catalog.pg_depend d
               WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i'

@@ -75,7 +75,8 @@ class MigratorIT {
             "32 growth after moves",
             "33 offset commits",
             "34 many streams",
-            "35 moved offsets");
+            "35 moved offsets",
+            "36 key readers");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -216,7 +217,8 @@ class MigratorIT {
                 file("shard/V32__growth_after_moves.sql"),
                 file("shard/V33__offset_commits.sql"),
                 file("shard/V34__many_streams.sql"),
-                file("shard/V35__moved_offsets.sql"));
+                file("shard/V35__moved_offsets.sql"),
+                file("shard/V36__key_readers.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

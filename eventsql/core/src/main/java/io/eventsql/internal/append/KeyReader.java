@@ -20,6 +20,7 @@ import io.eventsql.internal.sql.KeyFunctions;
 import io.eventsql.internal.sql.KeyFunctions.Page;
 import io.eventsql.internal.sql.KeyFunctions.Row;
 import io.eventsql.internal.sql.SqlErrors;
+import java.nio.charset.CharacterCodingException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -47,7 +48,7 @@ public final class KeyReader {
     private record Place(StreamSpec stream, Shard shard, int slot, int home, String key) {
         @FunctionalInterface
         private interface Query<T> {
-            T read(Connection connection, KeyFunctions functions);
+            T read(Connection connection, KeyFunctions functions) throws SQLException;
         }
 
         /** Returns the result of a query; {@code null} if the shard was unavailable when the stream was created. */
@@ -107,28 +108,51 @@ public final class KeyReader {
         Place place = find(stream, key, KeyTracking.INDEX);
         int shard = place.shard().number();
         from.ifPresent(position -> requirePosition(position, stream, shard));
-        int fromPartition = from.map(EventPosition::partition).orElse(0);
-        long fromOffset = from.map(EventPosition::offset).orElse(0L);
-        // One more than asked for shows whether there are more.
-        Page page = place.query((c, functions) ->
-                functions.read(c, stream, place.slot(), key, fromPartition, fromOffset, maxEvents + 1));
+        Page page = read(
+                place,
+                from.map(EventPosition::partition).orElse(0),
+                from.map(EventPosition::offset).orElse(0L),
+                maxEvents);
         if (page == null) {
             return new KeyEvents(0, List.of(), Optional.empty());
         }
-        boolean hasMore = page.events().size() > maxEvents;
+        List<Row> rows = new ArrayList<>(page.events());
+        // A block that begins before the position may have no further event of the key.
+        while (rows.size() <= maxEvents && !page.isLast()) {
+            page = read(place, page.partition(), page.nextOffset(), maxEvents - rows.size());
+            if (page == null) {
+                return new KeyEvents(0, List.of(), Optional.empty());
+            }
+            rows.addAll(page.events());
+        }
         List<StoredEvent> events = new ArrayList<>();
-        for (Row row : hasMore ? page.events().subList(0, maxEvents) : page.events()) {
+        for (Row row : rows.subList(0, Math.min(maxEvents, rows.size()))) {
             EventPosition position = new EventPosition(stream, shard, row.partition(), row.offset());
             events.add(new StoredEvent(
                     position, key, row.valueOrEmpty(), headers(position, row), row.publishedAt(), row.valueState()));
         }
-        Row last = hasMore ? page.events().getLast() : null;
         return new KeyEvents(
                 page.version(),
                 events,
-                last == null
+                rows.size() <= maxEvents
                         ? Optional.empty()
-                        : Optional.of(new EventPosition(stream, shard, last.partition(), last.offset())));
+                        : Optional.of(new EventPosition(
+                                stream,
+                                shard,
+                                rows.get(maxEvents).partition(),
+                                rows.get(maxEvents).offset())));
+    }
+
+    /** One more than asked for shows whether there are more. */
+    private static @Nullable Page read(Place place, int fromPartition, long fromOffset, int maxEvents) {
+        return place.query((connection, functions) -> functions.read(
+                connection,
+                place.stream().name(),
+                place.slot(),
+                place.key(),
+                fromPartition,
+                fromOffset,
+                maxEvents + 1));
     }
 
     private static void requirePosition(EventPosition from, String stream, int shard) {
@@ -139,10 +163,11 @@ public final class KeyReader {
     }
 
     private static Map<String, String> headers(EventPosition position, Row row) {
-        String json = row.headers();
+        String json = null;
         try {
+            json = row.headers().json();
             return json == null ? Map.of() : HeadersJson.decode(json);
-        } catch (IllegalArgumentException e) {
+        } catch (CharacterCodingException | IllegalArgumentException e) {
             throw new UndecodableEventException(position, json, e);
         }
     }

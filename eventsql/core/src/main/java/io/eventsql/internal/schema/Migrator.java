@@ -76,7 +76,8 @@ public final class Migrator {
             new SqlFile(32, "shard/V32__growth_after_moves.sql"),
             new SqlFile(33, "shard/V33__offset_commits.sql"),
             new SqlFile(34, "shard/V34__many_streams.sql"),
-            new SqlFile(35, "shard/V35__moved_offsets.sql"));
+            new SqlFile(35, "shard/V35__moved_offsets.sql"),
+            new SqlFile(36, "shard/V36__key_readers.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

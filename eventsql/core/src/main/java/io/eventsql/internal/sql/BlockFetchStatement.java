@@ -6,7 +6,6 @@ import io.eventsql.StreamSpec;
 import io.eventsql.UndecodableEventException;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import java.nio.charset.CharacterCodingException;
-import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -27,8 +26,6 @@ final class BlockFetchStatement {
             FROM eventsql.fetch_blocks_v1(?, ?, ?, ?, ?, ?, ?)""";
 
     private static final String FETCH_FUNCTION = "fetch_blocks_v1";
-
-    private static final String DATA_CORRUPTED = "XX001";
 
     private final String fetch;
 
@@ -110,13 +107,12 @@ final class BlockFetchStatement {
                 endsAtHead = !events.isEmpty();
                 return;
             }
-            EventBlock block = block(row);
-            @Nullable Integer[] distances = integers(row.getArray(6));
-            @Nullable Object[] erasedAt = objects(row.getArray(7));
+            EventBlock block = EventBlock.stored(row.getBytes(5), row.getInt(3));
+            @Nullable Integer[] distances = EventBlock.distances(row.getArray(6));
+            @Nullable Object[] erasedAt = EventBlock.times(row.getArray(7));
             Instant time = publishedAt.toInstant();
             for (int i = 0; i < block.size(); i++) {
-                @Nullable Integer distance = distances.length == 0 ? null : distances[i];
-                long offset = last - (distance == null ? block.size() - 1 - i : distance);
+                long offset = block.offset(last, distances, i);
                 if (offset < request.fromOffset()) {
                     continue;
                 }
@@ -130,22 +126,6 @@ final class BlockFetchStatement {
                 nextOffset = offset + 1;
             }
             nextOffset = last + 1; // the last event of the block may have been removed
-        }
-
-        private static EventBlock block(ResultSet row) throws SQLException {
-            try {
-                return new EventBlock(row.getBytes(5), row.getInt(3));
-            } catch (IllegalArgumentException e) {
-                throw new SQLException(e.getMessage(), DATA_CORRUPTED, e);
-            }
-        }
-
-        private static @Nullable Integer[] integers(@Nullable Array array) throws SQLException {
-            return array == null ? new Integer[0] : (Integer[]) array.getArray();
-        }
-
-        private static @Nullable Object[] objects(@Nullable Array array) throws SQLException {
-            return array == null ? new Object[0] : (Object[]) array.getArray();
         }
 
         private StoredEvent event(EventBlock block, int i, EventPosition position, Instant time, boolean isErased) {

@@ -3,6 +3,8 @@ package io.eventsql.internal.sql;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.sql.Array;
+import java.sql.SQLException;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -13,6 +15,7 @@ import org.jspecify.annotations.Nullable;
 final class EventBlock {
     private static final int FIELDS = 3;
     private static final int FIRST_NUMBER = 1;
+    private static final String DATA_CORRUPTED = "XX001";
     private static final char REPLACEMENT = '\uFFFD';
 
     private final ByteBuffer bytes;
@@ -30,6 +33,29 @@ final class EventBlock {
         this.events = events;
         this.start = directoryBytes(events);
         requireOrder();
+    }
+
+    /**
+     * Reads a block that is in the database.
+     *
+     * @throws SQLException if it is no block of that number of events
+     */
+    static EventBlock stored(byte[] bytes, int events) throws SQLException {
+        try {
+            return new EventBlock(bytes, events);
+        } catch (IllegalArgumentException e) {
+            throw new SQLException(e.getMessage(), DATA_CORRUPTED, e);
+        }
+    }
+
+    /** Returns the column {@code distances}: an element for each event; none, unless events are missing. */
+    static @Nullable Integer[] distances(@Nullable Array array) throws SQLException {
+        return array == null ? new Integer[0] : (Integer[]) array.getArray();
+    }
+
+    /** Returns the column {@code erased_at}: an element for each event; none, unless one of them is erased. */
+    static @Nullable Object[] times(@Nullable Array array) throws SQLException {
+        return array == null ? new Object[0] : (Object[]) array.getArray();
     }
 
     /** Returns the size of what is in front of the data. */
@@ -91,6 +117,21 @@ final class EventBlock {
     /** Returns the size of an event's fields. */
     int bytes(int event) {
         return at(FIELDS * (event + 1)) - at(FIELDS * event);
+    }
+
+    /** Returns the offset of an event, by its number from 0 and the offset of the row. */
+    long offset(long last, @Nullable Integer[] distances, int event) {
+        @Nullable Integer distance = distances.length == 0 ? null : distances[event];
+        return last - (distance == null ? events - 1 - event : distance);
+    }
+
+    /** Returns whether an event has a key. */
+    boolean hasKey(int event, String key) {
+        try {
+            return key.equals(key(event));
+        } catch (CharacterCodingException e) {
+            return false; // a key that is no text
+        }
     }
 
     /** Returns a key, by the number of its event from 0. */

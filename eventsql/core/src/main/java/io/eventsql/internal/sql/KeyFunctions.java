@@ -1,7 +1,11 @@
 package io.eventsql.internal.sql;
 
 import io.eventsql.ValueState;
+import java.nio.charset.CharacterCodingException;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
@@ -15,30 +19,37 @@ public final class KeyFunctions {
     private static final String VERSION = "SELECT eventsql.key_version_v1(?, ?, ?)";
 
     // Indexes: the primary keys of key_version, key_segment and segment, and the index of keys of each segment with
-    // events of
-    // the key. Takes no row lock.
+    // events of the key. Takes no row lock.
     private static final String READ = """
-            SELECT version, partition, event_offset, value, headers, published_at, is_erased
-            FROM eventsql.read_key_v2(?, ?, ?, ?, ?, ?)""";
+            SELECT version, partition, event_offset, value, headers, published_at, is_erased, events, distances, erased_at
+            FROM eventsql.read_key_v3(?, ?, ?, ?, ?, ?)""";
 
-    private final SqlSchema schema;
+    private final String version;
+    private final String read;
 
     public KeyFunctions(SqlSchema schema) {
-        this.schema = schema;
+        this.version = schema.sql(VERSION);
+        this.read = schema.sql(READ);
+    }
+
+    /** The headers of an event as a JSON object, {@code null} if it has none. */
+    @FunctionalInterface
+    public interface Headers {
+        @Nullable
+        String json() throws CharacterCodingException;
     }
 
     /**
      * An event.
      *
      * @param value {@code null} without a value
-     * @param headers a JSON object, or {@code null}
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
             int partition,
             long offset,
             byte @Nullable [] value,
-            @Nullable String headers,
+            Headers headers,
             Instant publishedAt,
             boolean isErased) {
 
@@ -53,8 +64,14 @@ public final class KeyFunctions {
         }
     }
 
-    /** The version of a key and some of its events, in order. */
-    public record Page(long version, List<Row> events) {}
+    /**
+     * The version of a key and some of its events, in order.
+     *
+     * @param isLast whether the stream has no more of them
+     * @param partition the partition that the next events are in, unless it has no more
+     * @param nextOffset the offset from which on they are
+     */
+    public record Page(long version, List<Row> events, boolean isLast, int partition, long nextOffset) {}
 
     /**
      * Returns the version of a key; 0: it never had an event.
@@ -62,11 +79,12 @@ public final class KeyFunctions {
      * @param home the partition of the key before the stream grew for the first time
      */
     public long version(Connection connection, String stream, int home, String key) {
-        return Objects.requireNonNull((Long) Jooq.using(connection).fetchValue(schema.sql(VERSION), stream, home, key));
+        return Objects.requireNonNull((Long) Jooq.using(connection).fetchValue(version, stream, home, key));
     }
 
     /**
-     * Returns the events of a key from a position on, in order.
+     * Returns the events of a key from a position on, in order: those of a block together, so maybe more than asked for, and
+     * maybe fewer, as long as it is not the last page.
      *
      * @param slot the slot of the key in the maps of the stream
      */
@@ -77,23 +95,62 @@ public final class KeyFunctions {
             String key,
             int fromPartition,
             long fromOffset,
-            int maxEvents) {
+            int maxEvents)
+            throws SQLException {
         long version = 0;
+        int partition = fromPartition;
+        long nextOffset = fromOffset;
+        int rows = 0;
         List<Row> events = new ArrayList<>();
-        for (org.jooq.Record r : Jooq.using(connection)
-                .fetch(schema.sql(READ), stream, slot, key, fromPartition, fromOffset, maxEvents)) {
-            version = r.get(0, Long.class);
-            Long offset = r.get(2, Long.class);
-            if (offset != null) {
-                events.add(new Row(
-                        r.get(1, Integer.class),
-                        offset,
-                        r.get(3, byte[].class),
-                        r.get(4, String.class),
-                        r.get(5, OffsetDateTime.class).toInstant(),
-                        r.get(6, Boolean.class)));
+        try (PreparedStatement statement = connection.prepareStatement(read)) {
+            statement.setString(1, stream);
+            statement.setInt(2, slot);
+            statement.setString(3, key);
+            statement.setInt(4, fromPartition);
+            statement.setLong(5, fromOffset);
+            statement.setInt(6, maxEvents);
+            try (ResultSet row = statement.executeQuery()) {
+                for (; row.next(); rows++) {
+                    version = row.getLong(1);
+                    long offset = row.getLong(3);
+                    if (!row.wasNull()) {
+                        partition = row.getInt(2);
+                        addEvents(row, key, partition == fromPartition ? fromOffset : 0, events);
+                        nextOffset = offset + 1;
+                    }
+                }
             }
         }
-        return new Page(version, events);
+        return new Page(version, events, rows < maxEvents, partition, nextOffset);
+    }
+
+    /** Adds an event, or those that a block has of a key from an offset on. */
+    private static void addEvents(ResultSet row, String key, long fromOffset, List<Row> events) throws SQLException {
+        int partition = row.getInt(2);
+        long last = row.getLong(3);
+        byte[] value = row.getBytes(4);
+        String headers = row.getString(5);
+        Instant publishedAt = row.getObject(6, OffsetDateTime.class).toInstant();
+        int size = row.getInt(8);
+        if (row.wasNull()) {
+            events.add(new Row(partition, last, value, () -> headers, publishedAt, row.getBoolean(7)));
+            return;
+        }
+        EventBlock block = EventBlock.stored(value, size);
+        @Nullable Integer[] distances = EventBlock.distances(row.getArray(9));
+        @Nullable Object[] erasedAt = EventBlock.times(row.getArray(10));
+        for (int i = 0; i < size; i++) {
+            int event = i;
+            long offset = block.offset(last, distances, i);
+            if (offset >= fromOffset && block.hasKey(i, key)) {
+                events.add(new Row(
+                        partition,
+                        offset,
+                        block.value(i),
+                        () -> block.headers(event),
+                        publishedAt,
+                        erasedAt.length > 0 && erasedAt[i] != null));
+            }
+        }
     }
 }
