@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.Compaction;
 import io.eventsql.ErasureSpec;
 import io.eventsql.Event;
+import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
@@ -122,6 +123,22 @@ class KeyEventsIT {
             }
             assertThat(read).isEqualTo(values);
         }
+    }
+
+    /** The block that has the offset of the position has no event of the key from there on, and the next one has the last. */
+    @ParameterizedTest
+    @EnumSource
+    void readKey_fromTheMiddleOfABlock_endsWithTheLastEvent(Storage storage) {
+        open(1, indexed(storage).withPartitions(1));
+        for (int i = 0; i < 2; i++) {
+            publisher.publishAll(STREAM, List.of(Event.ofText("a", "v" + i), Event.ofText("b", "v" + i)));
+        }
+        KeyEvents page = eventSql.readKey(STREAM, "a", new EventPosition(STREAM, 0, 0, 1), 1);
+        assertThat(texts(page)).containsExactly("v1");
+        assertThat(page.next()).isEmpty();
+        assertThat(eventSql.readKey(STREAM, "a", new EventPosition(STREAM, 0, 0, 3), 1)
+                        .events())
+                .isEmpty();
     }
 
     @ParameterizedTest

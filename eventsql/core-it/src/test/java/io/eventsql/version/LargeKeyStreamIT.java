@@ -24,9 +24,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Goal: reading the 100 events of a key touches only the segments that have one, among 1,000 segments with all the others.
+ * Goal: the 100 events of a key are found, each in another one of many segments, and the database knows just these segments.
  *
- * <p>{@code -Deventsql.test.keyEvents=100000000} is the long form. Prints a line with {@code MEASURED}: the first read after the
+ * <p>{@code -Deventsql.test.keyEvents=100000000} is the long form, with 1,000 segments. Prints a line with {@code MEASURED}: the first read after the
  * server was stopped and its files were dropped from the page cache, then a thousand more.
  */
 @Timeout(value = 3, unit = TimeUnit.HOURS)

@@ -108,51 +108,35 @@ public final class KeyReader {
         Place place = find(stream, key, KeyTracking.INDEX);
         int shard = place.shard().number();
         from.ifPresent(position -> requirePosition(position, stream, shard));
-        Page page = read(
-                place,
-                from.map(EventPosition::partition).orElse(0),
-                from.map(EventPosition::offset).orElse(0L),
-                maxEvents);
-        if (page == null) {
-            return new KeyEvents(0, List.of(), Optional.empty());
-        }
-        List<Row> rows = new ArrayList<>(page.events());
-        // A block that begins before the position may have no further event of the key.
-        while (rows.size() <= maxEvents && !page.isLast()) {
-            page = read(place, page.partition(), page.nextOffset(), maxEvents - rows.size());
+        int partition = from.map(EventPosition::partition).orElse(0);
+        long offset = from.map(EventPosition::offset).orElse(0L);
+        List<Row> rows = new ArrayList<>();
+        Page page;
+        do { // mostly once: but a block that begins before the offset may have no further event of the key
+            page = read(place, partition, offset, maxEvents + 1 - rows.size()); // one more shows whether there are more
             if (page == null) {
                 return new KeyEvents(0, List.of(), Optional.empty());
             }
             rows.addAll(page.events());
-        }
+            partition = page.partition();
+            offset = page.nextOffset();
+        } while (rows.size() <= maxEvents && !page.isLast());
         List<StoredEvent> events = new ArrayList<>();
         for (Row row : rows.subList(0, Math.min(maxEvents, rows.size()))) {
             EventPosition position = new EventPosition(stream, shard, row.partition(), row.offset());
             events.add(new StoredEvent(
                     position, key, row.valueOrEmpty(), headers(position, row), row.publishedAt(), row.valueState()));
         }
-        return new KeyEvents(
-                page.version(),
-                events,
-                rows.size() <= maxEvents
-                        ? Optional.empty()
-                        : Optional.of(new EventPosition(
-                                stream,
-                                shard,
-                                rows.get(maxEvents).partition(),
-                                rows.get(maxEvents).offset())));
+        Optional<EventPosition> next = rows.stream()
+                .skip(maxEvents)
+                .findFirst()
+                .map(row -> new EventPosition(stream, shard, row.partition(), row.offset()));
+        return new KeyEvents(page.version(), events, next);
     }
 
-    /** One more than asked for shows whether there are more. */
-    private static @Nullable Page read(Place place, int fromPartition, long fromOffset, int maxEvents) {
+    private static @Nullable Page read(Place place, int fromPartition, long fromOffset, int maxRows) {
         return place.query((connection, functions) -> functions.read(
-                connection,
-                place.stream().name(),
-                place.slot(),
-                place.key(),
-                fromPartition,
-                fromOffset,
-                maxEvents + 1));
+                connection, place.stream().name(), place.slot(), place.key(), fromPartition, fromOffset, maxRows));
     }
 
     private static void requirePosition(EventPosition from, String stream, int shard) {

@@ -89,13 +89,7 @@ public final class KeyFunctions {
      * @param slot the slot of the key in the maps of the stream
      */
     public Page read(
-            Connection connection,
-            String stream,
-            int slot,
-            String key,
-            int fromPartition,
-            long fromOffset,
-            int maxEvents)
+            Connection connection, String stream, int slot, String key, int fromPartition, long fromOffset, int maxRows)
             throws SQLException {
         long version = 0;
         int partition = fromPartition;
@@ -108,12 +102,13 @@ public final class KeyFunctions {
             statement.setString(3, key);
             statement.setInt(4, fromPartition);
             statement.setLong(5, fromOffset);
-            statement.setInt(6, maxEvents);
+            statement.setInt(6, maxRows);
             try (ResultSet row = statement.executeQuery()) {
-                for (; row.next(); rows++) {
+                while (row.next()) {
                     version = row.getLong(1);
                     long offset = row.getLong(3);
-                    if (!row.wasNull()) {
+                    if (!row.wasNull()) { // else this row only has the version
+                        rows++;
                         partition = row.getInt(2);
                         addEvents(row, key, partition == fromPartition ? fromOffset : 0, events);
                         nextOffset = offset + 1;
@@ -121,7 +116,7 @@ public final class KeyFunctions {
                 }
             }
         }
-        return new Page(version, events, rows < maxEvents, partition, nextOffset);
+        return new Page(version, events, rows < maxRows, partition, nextOffset);
     }
 
     /** Adds an event, or those that a block has of a key from an offset on. */

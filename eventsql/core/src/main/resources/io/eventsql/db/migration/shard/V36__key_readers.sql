@@ -109,6 +109,9 @@ AS $$
 DECLARE
     reader record;
 BEGIN
+    IF NOT EXISTS (SELECT FROM deleted_rows) THEN
+        RETURN NULL;
+    END IF;
     FOR reader IN
         SELECT p.oid::regprocedure AS name FROM pg_proc p
         WHERE p.prorettype = 'eventsql.key_event[]'::regtype AND to_regclass(format('eventsql.%I', p.proname)) IS NULL
@@ -118,11 +121,11 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER drop_key_readers AFTER DELETE ON eventsql.segment
-    FOR EACH STATEMENT EXECUTE FUNCTION eventsql.drop_key_readers_v1();
+    REFERENCING OLD TABLE AS deleted_rows FOR EACH STATEMENT EXECUTE FUNCTION eventsql.drop_key_readers_v1();
 CREATE TRIGGER drop_key_readers AFTER DELETE ON eventsql.replaced_table
-    FOR EACH STATEMENT EXECUTE FUNCTION eventsql.drop_key_readers_v1();
+    REFERENCING OLD TABLE AS deleted_rows FOR EACH STATEMENT EXECUTE FUNCTION eventsql.drop_key_readers_v1();
 CREATE TRIGGER drop_key_readers AFTER DELETE ON eventsql.deleted_stream
-    FOR EACH STATEMENT EXECUTE FUNCTION eventsql.drop_key_readers_v1();
+    REFERENCING OLD TABLE AS deleted_rows FOR EACH STATEMENT EXECUTE FUNCTION eventsql.drop_key_readers_v1();
 
 REVOKE ALL ON FUNCTION eventsql.create_key_reader_v1, eventsql.drop_key_readers_v1 FROM PUBLIC;
 
@@ -203,8 +206,8 @@ BEGIN
 END $$;
 
 -- Returns the events of a key from a position on, in order, at most p_max rows: first those of the partition that it had first. And
--- with each row the key's version. One row without an offset: there are none. One snapshot: what the
--- version counts is in the stream, also if the key has moved.
+-- with each row the key's version. One row without an offset: there are none. One snapshot: what the version counts is in the stream,
+-- also if the key has moved.
 --
 -- p_slot: the slot of the key, whose number no growth changes.
 --
