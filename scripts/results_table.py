@@ -72,15 +72,16 @@ def main_job(folders: Sequence[Path], omitted: str = "") -> str:
     return ""
 
 
-def comparison(folders: Sequence[Path]) -> list[Run]:
-    """The systems side by side, of the first set that has them."""
-    return next(filter(None, (read_workloads(folder, [COMPARISON]) for folder in folders)), [])
+def comparisons(folders: Sequence[Path]) -> list[list[Run]]:
+    """The systems side by side, of each set that has them, the one with the most systems first."""
+    compared = filter(None, (read_workloads(folder, [COMPARISON]) for folder in folders))
+    return sorted(compared, key=lambda runs: len(by_name(runs)), reverse=True)
 
 
 def summary(folders: Sequence[Path]) -> str:
     """The rows of the main job, and what each system reached with its best settings."""
     parts = [main_job(folders, omitted="publish p50 / p99")]
-    if compared := comparison(folders):
+    for compared in comparisons(folders)[:1]:
         count = min(len(of_name) for of_name in by_name(compared).values())
         runs = "one run" if count == 1 else f"{count} interleaved runs"
         parts += [
@@ -102,13 +103,13 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> st
 
 
 def overview(folders: Sequence[Path]) -> str:
-    """The main job, appends of rows and of blocks, and all systems, each of the first set that has it."""
+    """The main job and appends of rows and of blocks, each of the first set that has it; all comparisons."""
     parts = list(filter(None, [main_job(folders)]))
     newest: dict[str, dict[str, Any]] = {}
     for result in (result for folder in folders for result in read(folder) if _appends(result)):
         newest.setdefault(result["settings"]["limits"]["storage"], result)
     parts += [table([newest[storage]]) for storage in sorted(newest, reverse=True)]
-    if compared := comparison(folders):
+    for compared in comparisons(folders):
         parts += [str(compared[0].result["description"]), side_by_side(compared), machine(compared)]
     return "\n\n".join(parts)
 
@@ -223,13 +224,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--overview",
         action="store_true",
-        help="only the rows of the main job and the comparison of systems, each of the first set that has it",
+        help="only the rows of the main job, of the first set that has them, and the comparisons of systems",
     )
     parser.add_argument("--costs", action="store_true", help="only what an event costs, from the limits")
     parser.add_argument(
         "--summary",
         action="store_true",
-        help="only the rows of the main job and of tuned systems, each of the first set that has them",
+        help="only the rows of the main job, of the first set that has them, and of tuned systems,"
+        " of the set with the most",
     )
     parser.add_argument("--readme", type=Path, help="file to write the tables to, between its markers")
     parsed = parser.parse_args(arguments)

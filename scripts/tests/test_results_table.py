@@ -230,6 +230,18 @@ def test_overview_has_the_comparison_of_systems(tmp_path: Path) -> None:
     assert len(lines) == 8  # with the machine
 
 
+def test_overview_has_each_comparison_and_the_summary_the_largest(tmp_path: Path) -> None:
+    phases: example.Phases = (("single", True, 0, 20_000, 5),)
+    all_systems, newer = tmp_path / "1", tmp_path / "2"
+    example.write(all_systems, {name: example.phases_result(name, "compare", phases) for name in ("a", "b")})
+    example.write(newer, {"c": example.phases_result("c", "compare", phases)})
+
+    rows = [line for line in overview([newer, all_systems]).splitlines() if line.startswith("| ")]
+
+    assert [row.split(" ")[1] for row in rows] == ["run", "a", "b", "run", "c"]
+    assert "| c |" not in summary([newer, all_systems])
+
+
 COMPARED: example.Phases = (("single", True, 0, 20_000, 5), ("latency", True, 1000, 20_000, 5))
 
 
