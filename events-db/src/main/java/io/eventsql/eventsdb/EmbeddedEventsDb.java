@@ -2,6 +2,8 @@ package io.eventsql.eventsdb;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
@@ -21,6 +23,8 @@ public final class EmbeddedEventsDb implements EventsDb {
 
     static final String HOST = "127.0.0.1";
 
+    private static final Logger LOGGER = System.getLogger(EmbeddedEventsDb.class.getName());
+
     private final PostgresBinaries binaries;
     private final ServerFolder folder;
     private final boolean durable;
@@ -31,6 +35,7 @@ public final class EmbeddedEventsDb implements EventsDb {
 
     private volatile int port;
     private @Nullable Postmaster postmaster;
+    private boolean crashed;
     private boolean closed;
 
     private EmbeddedEventsDb(Builder builder, PostgresBinaries binaries, ServerFolder folder) {
@@ -262,6 +267,7 @@ public final class EmbeddedEventsDb implements EventsDb {
     public synchronized void crash() {
         Postmaster crashing = requireRunning();
         postmaster = null;
+        crashed = true;
         crashing.crash();
     }
 
@@ -320,6 +326,9 @@ public final class EmbeddedEventsDb implements EventsDb {
             return;
         }
         closed = true;
+        if (crashed && folder.isTemporary()) {
+            removeSharedMemory();
+        }
         if (postmaster != null && folder.isTemporary()) {
             // The data is discarded, so no checkpoint is needed.
             postmaster.stopImmediately();
@@ -329,6 +338,15 @@ public final class EmbeddedEventsDb implements EventsDb {
         standbys.forEach(folder.isTemporary() ? EmbeddedStandby::stopImmediately : EmbeddedStandby::stop);
         if (folder.isTemporary()) {
             folder.remove();
+        }
+    }
+
+    /** Starts the crashed server once more, because only its next start removes the shared memory that it has left. */
+    private void removeSharedMemory() {
+        try {
+            launchOnFreePort(0);
+        } catch (IOException | IllegalStateException e) {
+            LOGGER.log(Level.WARNING, "the shared memory of a crashed server stays until it is removed by hand", e);
         }
     }
 
@@ -345,6 +363,7 @@ public final class EmbeddedEventsDb implements EventsDb {
                 folder.log(),
                 folder.isTemporary() ? folder.path().toString() : "");
         postmaster = Postmaster.start(binaries, paths, HOST, port);
+        crashed = false;
     }
 
     private void createRoleAndDatabase() {

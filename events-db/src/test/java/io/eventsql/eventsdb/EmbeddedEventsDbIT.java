@@ -3,6 +3,8 @@ package io.eventsql.eventsdb;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -11,6 +13,8 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
 class EmbeddedEventsDbIT {
@@ -129,6 +133,44 @@ class EmbeddedEventsDbIT {
                 assertThat(query(connection, "SELECT string_agg(a::text, ',' ORDER BY a) FROM t"))
                         .isEqualTo("1,2");
             }
+        }
+    }
+
+    /** Otherwise each crash in a test would take a megabyte of the machine's memory until it is restarted. */
+    @Test
+    @EnabledOnOs(value = OS.LINUX, disabledReason = "shared memory is listed in /dev/shm and /proc by Linux only")
+    void close_afterACrash_leavesNoSharedMemory() throws IOException {
+        var db = small().start();
+        List<Path> segments = sharedMemory(db.processId());
+        String identifier = Files.readAllLines(db.folder().resolve("data/postmaster.pid"))
+                .get(6)
+                .strip()
+                .split(" +")[1];
+        db.crash();
+        assertThat(segments)
+                .isNotEmpty()
+                .allSatisfy(segment -> assertThat(segment).exists());
+        assertThat(sharedMemoryIdentifiers()).contains(identifier);
+
+        db.close();
+
+        assertThat(segments).allSatisfy(segment -> assertThat(segment).doesNotExist());
+        assertThat(sharedMemoryIdentifiers()).doesNotContain(identifier);
+    }
+
+    private static List<Path> sharedMemory(long processId) throws IOException {
+        try (var mapped = Files.lines(Path.of("/proc/" + processId + "/maps"))) {
+            return mapped.map(line -> line.substring(line.lastIndexOf(' ') + 1))
+                    .filter(path -> path.startsWith("/dev/shm/PostgreSQL."))
+                    .distinct()
+                    .map(Path::of)
+                    .toList();
+        }
+    }
+
+    private static List<String> sharedMemoryIdentifiers() throws IOException {
+        try (var segments = Files.lines(Path.of("/proc/sysvipc/shm"))) {
+            return segments.skip(1).map(line -> line.strip().split(" +")[1]).toList();
         }
     }
 
