@@ -79,6 +79,8 @@ def main(arguments: Sequence[str]) -> int:
         unknown = [name for name in names if name not in TESTS]
         if unknown:
             raise WrongInput(f"no such driver: {', '.join(unknown)}")
+        # The variables of a later server replace those of an earlier one, and that of PgQ serves both.
+        names = [name for name in TESTS if name in names]
         signals.install()
         with tempfile.TemporaryDirectory(prefix="eventsql-drivers-", ignore_cleanup_errors=True) as folder:
             temporary = Path(folder)
