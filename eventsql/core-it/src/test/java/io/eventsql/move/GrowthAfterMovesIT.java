@@ -11,19 +11,23 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
 import io.eventsql.Growth.ShardGrowth;
 import io.eventsql.Growth.State;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 
 /**
  * Goal: streams grow before, between and after moves of keys between shards; every consumer handles the events of each key in order,
@@ -162,5 +166,31 @@ class GrowthAfterMovesIT {
         eventSql.grow(STREAM, 20);
         publishMore();
         replay();
+    }
+
+    /** A receiver wants as many fresh partitions as it has, and this stream can have only one more. */
+    @Test
+    @EnabledIfSystemProperty(
+            named = "eventsql.test.wide",
+            matches = "true",
+            disabledReason = "creates 2,000 partitions, which takes half a minute: -Deventsql.test.wide=true")
+    void move_streamWithNearlyAsManyPartitionsAsPossible_getsFewerThenNone() {
+        String wide = "wide";
+        eventSql.createStream(TestStreams.of(wide).withPartitions(StreamSpec.PARTITIONS_MAX - 1));
+        Handled handled = new Handled();
+        try (Subscription member = eventSql.subscribe(ConsumerSpec.of(wide, "c"), handled::add)) {
+            publish(eventSql, wide, 0, 2 * KEYS);
+            eventSql.moveShards(FIRST);
+            publish(eventSql, wide, 2 * KEYS, 4 * KEYS);
+            eventSql.moveShards(TWO);
+            assertThatThrownBy(() -> eventSql.moveShards(FIRST))
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining("has 1000 partitions, so no keys can move there");
+            eventSql.cancelShardMove();
+            publish(eventSql, wide, 4 * KEYS, 6 * KEYS);
+            handled.awaitSize(6 * KEYS);
+        }
+        assertHandledInOrder(handled, 0, 6 * KEYS);
+        assertThat(partitionsOn(0, handled.events())).endsWith(StreamSpec.PARTITIONS_MAX - 1);
     }
 }
