@@ -79,7 +79,7 @@ def main(arguments: Sequence[str]) -> int:
         unknown = [name for name in names if name not in TESTS]
         if unknown:
             raise WrongInput(f"no such driver: {', '.join(unknown)}")
-        # The variables of a later server replace those of an earlier one, and that of PgQ serves both.
+        # In this order: the server with PgQ replaces the earlier one, and pgmq can be created in it, too.
         names = [name for name in TESTS if name in names]
         signals.install()
         with tempfile.TemporaryDirectory(prefix="eventsql-drivers-", ignore_cleanup_errors=True) as folder:

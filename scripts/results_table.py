@@ -81,7 +81,8 @@ def comparisons(folders: Sequence[Path]) -> list[list[Run]]:
 def summary(folders: Sequence[Path]) -> str:
     """The rows of the main job, and what each system reached with its best settings."""
     parts = [main_job(folders, omitted="publish p50 / p99")]
-    for compared in comparisons(folders)[:1]:
+    if compared_sets := comparisons(folders):
+        compared = compared_sets[0]
         count = min(len(of_name) for of_name in by_name(compared).values())
         runs = "one run" if count == 1 else f"{count} interleaved runs"
         parts += [
@@ -109,8 +110,10 @@ def overview(folders: Sequence[Path]) -> str:
     for result in (result for folder in folders for result in read(folder) if _appends(result)):
         newest.setdefault(result["settings"]["limits"]["storage"], result)
     parts += [table([newest[storage]]) for storage in sorted(newest, reverse=True)]
-    for compared in comparisons(folders):
-        parts += [str(compared[0].result["description"]), side_by_side(compared), machine(compared)]
+    for number, compared in enumerate(comparisons(folders)):
+        first = compared[0].result
+        again = f"Some of them on another day, {str(first['started_at'])[:10]}:"
+        parts += [again if number else str(first["description"]), side_by_side(compared), machine(compared)]
     return "\n\n".join(parts)
 
 

@@ -124,7 +124,7 @@ step() {
 # Test servers create hundreds of databases with hundreds of files each, and half of the time goes to the file system. With
 # enough memory, their data is kept there. Their settings stay durable, because tests kill only processes.
 MEMORY=/dev/shm
-MEMORY_FREE_MB=12288 # the data of a run have taken 3.1 GB, and its processes need some
+MEMORY_FREE_MB=12288 # a few GB for the data, the rest for the processes
 make_test_folder() {
   local free available
   free=$(df --output=avail --block-size=1M "$MEMORY" 2>/dev/null | tail -n 1)

@@ -13,6 +13,7 @@ ROOT = SCRIPTS.parent
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
 HEADING = re.compile(r"^#+ +(.+?) *#*$", re.MULTILINE)
+TEST_COMMAND = re.compile(r"\brun_test\.bash '?([\w#*,]+)")
 TEST = re.compile(r"`([A-Z]\w*[a-z]\w*(?:IT|Test|Contract))(?:\.(\w+)(…)?)?`")
 
 
@@ -56,12 +57,26 @@ def dead_links(page: Path) -> list[str]:
     return dead
 
 
+def with_superclasses(name: str, sources: dict[str, str]) -> str:
+    """The source of a test, and of those whose methods it and its nested classes inherit."""
+    source = sources.get(name, "")
+    parents = re.findall(r"\bclass \w+ extends (\w+)", source)
+    return source + "".join(with_superclasses(parent, sources) for parent in parents)
+
+
 def missing_tests(page: Path, sources: dict[str, str]) -> list[str]:
-    """The Java tests that a page names and that do not exist; `…` stands for the rest of a method's name."""
+    """The Java tests that a page names and that do not exist; `…`, in commands `*`, ends a name early."""
+    text = page.read_text()
+    named = TEST.findall(text)
+    for chosen in ",".join(TEST_COMMAND.findall(text)).split(","):
+        name, _, method = chosen.partition("#")
+        named += [(name, method.rstrip("*"), method.endswith("*"))] if name else []
     missing = []
-    for name, method, shortened in TEST.findall(page.read_text()):
+    for name, method, shortened in named:
         end = "" if shortened else r"\("
-        if name not in sources or (method and not re.search(rf"\bvoid {method}{end}", sources[name])):
+        if name not in sources or (
+            method and not re.search(rf"\bvoid {method}{end}", with_superclasses(name, sources))
+        ):
             missing.append(f"{name}.{method}" if method else name)
     return missing
 
@@ -96,11 +111,14 @@ def test_dead_links_are_found(tmp_path: Path) -> None:
 
 
 def test_missing_tests_are_found(tmp_path: Path) -> None:
-    sources = {"OneIT": "    void a_b_isC() {}\n"}
+    sources = {"OneIT": "class OneIT extends Base {}\n", "Base": "    void a_b_isC() {}\n"}
     page = tmp_path / "page.md"
-    page.write_text("`OneIT` `OneIT.a_b…` `OneIT.a_b_isC` `OneIT.a_b` `OneIT.b…` `TwoIT`\n")
+    page.write_text(
+        "`OneIT` `OneIT.a_b…` `OneIT.a_b_isC` `OneIT.a_b` `OneIT.b…` `TwoIT`\n"
+        "`run_test.bash 'OneIT#a_b*' -Dx=1` `run_test.bash OneIT,TwoIT` `run_test.bash 'OneIT#c*,OneIT'`\n"
+    )
 
-    assert missing_tests(page, sources) == ["OneIT.a_b", "OneIT.b", "TwoIT"]
+    assert missing_tests(page, sources) == ["OneIT.a_b", "OneIT.b", "TwoIT", "TwoIT", "OneIT.c"]
 
 
 def test_readme_is_short() -> None:

@@ -35,7 +35,6 @@ public final class EmbeddedEventsDb implements EventsDb {
 
     private volatile int port;
     private @Nullable Postmaster postmaster;
-    private boolean crashed;
     private boolean closed;
 
     private EmbeddedEventsDb(Builder builder, PostgresBinaries binaries, ServerFolder folder) {
@@ -267,7 +266,6 @@ public final class EmbeddedEventsDb implements EventsDb {
     public synchronized void crash() {
         Postmaster crashing = requireRunning();
         postmaster = null;
-        crashed = true;
         crashing.crash();
     }
 
@@ -326,13 +324,11 @@ public final class EmbeddedEventsDb implements EventsDb {
             return;
         }
         closed = true;
-        if (crashed && folder.isTemporary()) {
-            removeSharedMemory();
-        }
-        if (postmaster != null && folder.isTemporary()) {
-            // The data is discarded, so no checkpoint is needed.
-            postmaster.stopImmediately();
-            postmaster = null;
+        if (folder.isTemporary()) {
+            stopImmediately();
+            if (Postmaster.wasKilled(folder.data())) {
+                removeSharedMemory();
+            }
         }
         stop();
         standbys.forEach(folder.isTemporary() ? EmbeddedStandby::stopImmediately : EmbeddedStandby::stop);
@@ -341,13 +337,22 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
     }
 
-    /** Starts the crashed server once more, because only its next start removes the shared memory that it has left. */
+    /** Stops the server without a checkpoint, because its data is discarded. */
+    private void stopImmediately() {
+        if (postmaster != null) {
+            postmaster.stopImmediately();
+            postmaster = null;
+        }
+    }
+
+    /** Starts a killed server once more, because only its next start removes the shared memory that it has left. */
     private void removeSharedMemory() {
         try {
             launchOnFreePort(0);
         } catch (IOException | IllegalStateException e) {
-            LOGGER.log(Level.WARNING, "the shared memory of a crashed server stays until it is removed by hand", e);
+            LOGGER.log(Level.WARNING, "the shared memory of a killed server stays until it is removed by hand", e);
         }
+        stopImmediately();
     }
 
     private synchronized void launchOnFreePort(int givenPort) throws IOException {
@@ -363,7 +368,6 @@ public final class EmbeddedEventsDb implements EventsDb {
                 folder.log(),
                 folder.isTemporary() ? folder.path().toString() : "");
         postmaster = Postmaster.start(binaries, paths, HOST, port);
-        crashed = false;
     }
 
     private void createRoleAndDatabase() {

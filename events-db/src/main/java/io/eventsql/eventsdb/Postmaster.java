@@ -35,6 +35,8 @@ final class Postmaster {
             if [ -n "$2" ]; then rm -rf "$2"; fi
             """;
 
+    private static final String PID_FILE = "postmaster.pid";
+
     private final Process process;
     private final Process guard;
 
@@ -98,6 +100,11 @@ final class Postmaster {
                 postmaster.stopImmediately();
             }
         }
+    }
+
+    /** Returns whether a server that has ended was killed: otherwise it would have removed its pid file. */
+    static boolean wasKilled(Path data) {
+        return Files.exists(data.resolve(PID_FILE));
     }
 
     long processId() {
@@ -176,7 +183,7 @@ final class Postmaster {
 
     /** Returns whether the server is ready, according to line 8 of its pid file, like pg_ctl. */
     private boolean isReady(Path data) throws IOException {
-        Path file = data.resolve("postmaster.pid");
+        Path file = data.resolve(PID_FILE);
         if (!Files.exists(file)) {
             return false;
         }

@@ -24,7 +24,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Goal: the 100 events of a key are found, each in another one of many segments or several in each of some, and the database
+ * Goal: the 100 events of a key are found, one in each of 100 segments or several in each of a few, and the database
  * knows just these segments.
  *
  * <p>{@code -Deventsql.test.keyEvents=100000000} is the long form, with 1,000 segments. Prints lines with {@code MEASURED}:
