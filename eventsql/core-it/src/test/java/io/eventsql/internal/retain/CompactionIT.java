@@ -449,6 +449,9 @@ class CompactionIT {
                 "UPDATE eventsql.compaction_progress SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL");
         fixture.compact();
         assertThat(closedSegments()).hasSizeLessThan(3);
+        assertThat(Sql.query(fixture.database, """
+                        SELECT table_name FROM eventsql.segment g JOIN pg_class c ON c.relname = g.table_name
+                        WHERE NOT 'autovacuum_freeze_min_age=0' = ANY (c.reloptions)""")).isEmpty();
     }
 
     private List<String> closedSegments() throws SQLException {

@@ -76,7 +76,8 @@ class MigratorIT {
             "33 offset commits",
             "34 many streams",
             "35 moved offsets",
-            "36 key readers");
+            "36 key readers",
+            "37 frozen segments");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -218,7 +219,8 @@ class MigratorIT {
                 file("shard/V33__offset_commits.sql"),
                 file("shard/V34__many_streams.sql"),
                 file("shard/V35__moved_offsets.sql"),
-                file("shard/V36__key_readers.sql"));
+                file("shard/V36__key_readers.sql"),
+                file("shard/V37__frozen_segments.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

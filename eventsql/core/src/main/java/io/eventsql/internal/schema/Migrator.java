@@ -77,7 +77,8 @@ public final class Migrator {
             new SqlFile(33, "shard/V33__offset_commits.sql"),
             new SqlFile(34, "shard/V34__many_streams.sql"),
             new SqlFile(35, "shard/V35__moved_offsets.sql"),
-            new SqlFile(36, "shard/V36__key_readers.sql"));
+            new SqlFile(36, "shard/V36__key_readers.sql"),
+            new SqlFile(37, "shard/V37__frozen_segments.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {
