@@ -24,9 +24,18 @@ OF_EACH_ROUND = ("histograms",)
 ROUND = "round-"
 
 
+# Of what is sampled each second: more than any picture or table shows.
+SAMPLED = "resources"
+DIGITS = 6
+
+
 def compact(text: str, without: Sequence[str] = ()) -> str:
     """Returns the JSON object with a line for each field, so that a difference still shows which."""
-    fields = {name: value for name, value in json.loads(text).items() if name not in without}
+    fields = {
+        name: _rounded(value) if name == SAMPLED else value
+        for name, value in json.loads(text).items()
+        if name not in without
+    }
     lines = [
         f"{json.dumps(name)}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
         for name, value in fields.items()
@@ -34,11 +43,23 @@ def compact(text: str, without: Sequence[str] = ()) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def _rounded(value: object) -> object:
+    """Returns the value with all numbers that have a fraction rounded to significant digits."""
+    if isinstance(value, dict):
+        return {name: _rounded(of_name) for name, of_name in value.items()}
+    if isinstance(value, list):
+        return [_rounded(element) for element in value]
+    if isinstance(value, float) and not value.is_integer():
+        return float(f"{value:.{DIGITS}g}")
+    return value
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description="Rewrites each result.json below FOLDER with one line for each field, and deletes the"
         " files derived from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash creates them"
-        " again. Of runs that were repeated, histograms are left out. Pictures stay: delete"
+        f" again. Of runs that were repeated, histograms are left out, and what is sampled each second is"
+        f" rounded to {DIGITS} digits. Pictures stay: delete"
         " those that no document shows.",
         epilog="Example:\n  python3 scripts/compact_results.py results/2026-11-22",
         formatter_class=argparse.RawDescriptionHelpFormatter,

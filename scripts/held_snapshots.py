@@ -23,15 +23,29 @@ P99_RATIO_MAX = 1.25
 
 
 def held_snapshots(runs: Sequence[Run]) -> str:
-    """A table for each machine, with a row for each system; empty without such a run."""
+    """A table for each machine, with a row for each system and length; empty without such a run."""
     chosen = [run for run in runs if _held(run) and len(_names(run)) > 1]
     return "\n\n".join(
         f"Next to an old snapshot, on {hardware(of_machine[0].result)}"
         f" (bold: consumed below {CONSUMED_SHARE_MIN:.1%}, p99 above {P99_RATIO_MAX} times that of"
         f" {_names(of_machine[0])[0]}, or events left at the end):\n\n"
-        + markdown_table([_row(name, rounds) for name, rounds in by_name(of_machine).items()])
+        + markdown_table([_row(name, rounds) for name, rounds in _rounds(of_machine)])
         for of_machine in by_machine(chosen)
     )
+
+
+def _rounds(runs: Sequence[Run]) -> list[tuple[str, list[Run]]]:
+    """Those of each system and length of the schedule, the longest first."""
+    lengths = sorted({_length(run) for run in runs}, reverse=True)
+    return [
+        rounds
+        for length in lengths
+        for rounds in by_name([run for run in runs if _length(run) == length]).items()
+    ]
+
+
+def _length(run: Run) -> float:
+    return float(sum(phase["seconds"] for phase in _asked(run)))
 
 
 def _row(name: str, runs: Sequence[Run]) -> dict[str, str]:
@@ -46,7 +60,7 @@ def _row(name: str, runs: Sequence[Run]) -> dict[str, str]:
     )
     for phase in names[1:]:
         ratios = [p99 / before for p99, before in zip(p99s[phase], p99s[first], strict=True)]
-        row[f"{phase} / {first}"] = _marked(ratios, ".2f", lambda ratio: ratio > P99_RATIO_MAX)
+        row[f"{phase} / {first}"] = _marked(ratios, ",.2f", lambda ratio: ratio > P99_RATIO_MAX)
     for what, column, form in (
         ("backlog", "lag", ",.0f"),
         ("dead rows", "shard0.dead_tuples", ",.0f"),
@@ -73,10 +87,14 @@ def _names(run: Run) -> list[str]:
 
 
 def _seconds(run: Run) -> str:
-    asked = [phase for phase in measured(run) if phase["name"] in _names(run)]
+    asked = _asked(run)
     seconds = " / ".join(f"{phase['seconds']:,}" for phase in asked)
     full = " / ".join(f"{phase.get('full_seconds') or phase['seconds']:,}" for phase in asked)
     return seconds if seconds == full else f"{seconds} instead of {full}"
+
+
+def _asked(run: Run) -> list[Mapping[str, Any]]:
+    return [phase for phase in measured(run) if phase["name"] in _names(run)]
 
 
 def _marked(values: Sequence[float], form: str, is_missed: Callable[[float], bool]) -> str:

@@ -7,7 +7,7 @@ import compact_results
 import pytest
 from results_table import ROOT
 
-BYTES_MAX = 8_000_000
+BYTES_MAX = 12_000_000
 LINES_MAX = 40_000
 
 
@@ -38,6 +38,15 @@ def test_kept_results_are_small() -> None:
     contents = [file.read_bytes() for file in kept()]
     assert sum(len(content) for content in contents) <= BYTES_MAX
     assert sum(content.count(b"\n") for content in contents) <= LINES_MAX
+
+
+def test_compact_rounds_only_what_is_sampled() -> None:
+    text = (
+        '{"seconds": 600.123456789, "resources": {"columns": {"cpu": [0, 12345678, 0.123456789, 1234567.5]}}}'
+    )
+    assert compact_results.compact(text) == (
+        '{\n"seconds":600.123456789,\n"resources":{"columns":{"cpu":[0,12345678,0.123457,1234570.0]}}\n}\n'
+    )
 
 
 def test_compact_keeps_every_value_in_a_line_for_each_field() -> None:

@@ -344,6 +344,23 @@ def held(run: str, consumed: float, p99: float) -> dict[str, Any]:
     return result
 
 
+def test_a_shortened_schedule_has_rows_of_its_own_below(tmp_path: Path) -> None:
+    whole = held("a", 1.0, 9.0)
+    for phase in whole["settings"]["phases"]:
+        phase |= {"seconds": phase["full_seconds"]}
+    example.write(
+        tmp_path,
+        {"round-1/a": held("a", 1.0, 8.0), "round-2/a": held("a", 1.0, 8.0), "whole/a": whole},
+    )
+
+    lines = markdown(tmp_path, tmp_path, ["hold-still"]).splitlines()
+
+    rows = [line for line in lines if line.startswith("| a | defaults | ")]
+    assert len(rows) == 2
+    assert rows[0].startswith("| a | defaults | 600 / 1,800 | 100.00% |")
+    assert rows[1].startswith("| a | defaults | 20 / 60 instead of 600 / 1,800 | 100.00% (100.00%–100.00%) |")
+
+
 def test_held_snapshots_have_a_table_that_marks_what_is_missed(tmp_path: Path) -> None:
     lost = held("b", 0.9, 40.0)
     lost["consumers"][0]["events_lost"] = 1200
