@@ -94,6 +94,7 @@ def _seconds(run: Run) -> str:
 
 
 def _asked(run: Run) -> list[Mapping[str, Any]]:
+    """The settings of the phases that were measured to their end."""
     return [phase for phase in measured(run) if phase["name"] in _names(run)]
 
 

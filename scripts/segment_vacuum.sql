@@ -4,7 +4,7 @@
 -- Usage, in any database that nothing else writes to, as a superuser:
 --     psql -X -d DATABASE -v checkpoint_every=100000 -f scripts/segment_vacuum.sql
 --
--- A million events of 230 bytes, with a checkpoint after each :checkpoint_every of them. VACUUM runs where autovacuum would:
+-- A million events with values of 200 bytes, with a checkpoint after each :checkpoint_every of them. VACUUM runs where autovacuum would:
 --   former  after 500,000 events, again after 750,000 more, which a segment does not have
 --   new15   10,000 events and a tenth of the segment after the last one (PostgreSQL 15 to 17)
 --   new18   10,000 events after the last one, as all others are frozen (PostgreSQL 18)

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Goal: the events of a segment are frozen while it grows, long before a vacuum against wraparound. Method: on a server whose
- * autovacuum looks at its tables each second, a segment gets a hundredth of its events: afterwards the oldest transaction that it
+ * autovacuum looks at its tables each second, a segment gets a twentieth of its events: afterwards the oldest transaction that it
  * remembers is newer than the one of its first event. By PostgreSQL's defaults none of them would be frozen, as they are younger than
  * 50 million transactions.
  */

@@ -2,9 +2,6 @@
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (37, 'frozen segments');
 
--- Publishers queue behind a lock that this file waits for: it fails instead, and is applied again.
-SET LOCAL lock_timeout = '3s';
-
 -- As in version 19 and 24, but new segments are vacuumed after 10,000 events or 400 blocks and a tenth of those that they have, and
 -- all that a vacuum finds is frozen. A page that changed since the last checkpoint is frozen by a short WAL record, any other by a
 -- copy of the page. They are still analyzed after 500,000 events or 20,000 blocks. Existing segments keep their options.
