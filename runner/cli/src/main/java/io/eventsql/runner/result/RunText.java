@@ -260,7 +260,7 @@ public final class RunText {
     static String row(String what, Percentiles ms) {
         return String.format(
                 Locale.ROOT,
-                "%-34s%10.3f%10.3f%10.3f%10.3f%10.3f",
+                "%-34s %9.3f %9.3f %9.3f %9.3f %9.3f",
                 what,
                 ms.p50(),
                 ms.p90(),
@@ -270,6 +270,6 @@ public final class RunText {
     }
 
     private static String rowWithMean(String what, Percentiles ms) {
-        return row(what, ms) + String.format(Locale.ROOT, "%10.3f", ms.mean());
+        return row(what, ms) + String.format(Locale.ROOT, " %9.3f", ms.mean());
     }
 }
