@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
     chosen = parser.parse_args(arguments)
-    plan = Plan.only_tag(chosen.tag)
+    plan = Plan.only_tag(options.tag(chosen))
     files = options.files(chosen)
     api = options.api(chosen)
     with files.locked():

@@ -22,12 +22,13 @@ def main(arguments: Sequence[str]) -> int:
         EXAMPLES,
     )
     chosen = parser.parse_args(arguments)
-    plan = Plan.only_tag(chosen.tag)
+    plan = Plan.only_tag(options.tag(chosen))
+    files = options.files(chosen)
     api = options.api(chosen)
-    present = inventory.read_inventory(api, plan, options.files(chosen).droplet_ids(plan.tag))
+    present = inventory.read_inventory(api, plan, files.droplet_ids(plan.tag))
     print("\n".join(present.lines_or_nothing()))
-    if present.is_empty:
-        return 0
+    if files.tag not in (None, plan.tag):
+        print(f"The machines of {files.description} have the tag {files.tag}, and are not shown.")
     for droplet in present.droplets:
         addresses = [
             f"{address} ({kind})"
@@ -35,8 +36,8 @@ def main(arguments: Sequence[str]) -> int:
             if address is not None
         ]
         print(f"{droplet.name}: {', '.join(addresses) or 'no address yet'}")
-    price = Price.sum(droplet.price for droplet in present.droplets)
-    print(f"Together: {price}")
+    if present.droplets:
+        print(f"Together: {Price.sum(droplet.price for droplet in present.droplets)}")
     return 0
 
 

@@ -259,6 +259,9 @@ class Api:
         except AzureError as e:
             # Without the request's headers, in which the token is.
             raise NoAnswerError(f"{request}: no answer ({type(e).__name__})") from None
+        except ValueError as e:
+            # pydo parses an answer that says that it is no JSON, such as the page of a proxy, nevertheless.
+            raise StrangeAnswerError(request, e) from None
         if not 200 <= status < 300:
             message = answer.get("message") if isinstance(answer, dict) else None
             raise ApiError(request, status, str(message or "no reason given"), _retry_after(headers))

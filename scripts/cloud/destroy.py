@@ -19,21 +19,24 @@ def destroy(api: Api, plan: Plan, present: Inventory, files: InfraFiles, polling
     A machine that the API refuses to remove does not keep the others: they cost. The firewall stays with it.
     """
     known_ids = files.droplet_ids(plan.tag)
-    removed, problems = set(), []
     for droplet in present.droplets:
         for address in (droplet.public, droplet.private):
             if address is not None:
                 ssh.forget(address, files.known_hosts)
+    machines = {droplet.id: droplet.name for droplet in present.droplets}
+    machines |= {m.droplet_id: m.name for m in present.unlisted if m.droplet_id is not None}
+    removed, problems = set(), []
+    for number, name in machines.items():
         try:
-            api.delete_droplet(droplet.id)
+            api.delete_droplet(number)
         except (ApiError, NoAnswerError, Failure) as e:
             if isinstance(e, ApiError) and e.status == UNAUTHORIZED:
                 raise
-            problems.append(f"droplet {droplet.name} ({droplet.id}) stays, and costs: {e}")
+            problems.append(f"droplet {name} ({number}) stays, and costs: {e}")
             print(problems[-1], flush=True)
         else:
-            removed.add(droplet.id)
-            print(f"droplet {droplet.name} ({droplet.id}): removed", flush=True)
+            removed.add(number)
+            print(f"droplet {name} ({number}): removed", flush=True)
 
     printed = 0
 
@@ -57,7 +60,7 @@ def destroy(api: Api, plan: Plan, present: Inventory, files: InfraFiles, polling
     for vpc in present.vpcs:
         api.delete_vpc(vpc.id)
         print(f"VPC {vpc.name}: removed", flush=True)
-    left = inventory.read_inventory(api, plan, known_ids)
+    left = inventory.read_inventory(api, plan, known_ids, removed)
     if not left.is_empty:
         raise Failure("\n".join(["not everything was removed; run destroy_infra.py again:", *left.lines()]))
     remove_files(files, plan.tag)
@@ -69,4 +72,6 @@ def remove_files(files: InfraFiles, tag: str) -> None:
     if files.tag == tag:
         files.remove()
     elif files.any_exists:
-        print(f"Kept the files in {files.folder}: by its infra.json they do not belong to {tag}.")
+        print(
+            f"Kept the files in {files.folder}: by its infra.json they belong to {files.tag}, not to {tag}."
+        )

@@ -54,6 +54,13 @@ class InfraFiles:
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
+    def databases(self, tag: str) -> int | None:
+        """How many databases were asked for last, from infra.json; None where it says nothing of this tag."""
+        if self.tag != tag:
+            return None
+        number = json.loads(self.description.read_text()).get("databases")
+        return number if isinstance(number, int) else None
+
     @property
     def any_exists(self) -> bool:
         return any(file.exists() for file in self._written)
@@ -92,7 +99,7 @@ class InfraFiles:
             return frozenset()
 
     def claim(self, about: Mapping[str, object]) -> None:
-        """Writes into infra.json to which tag the passwords belong, unless it says so already.
+        """Writes into infra.json to which tag the passwords belong, with the other facts that are known.
 
         Raises WrongInput where the files belong to another tag: they have the only copy of its passwords.
         """
@@ -103,6 +110,9 @@ class InfraFiles:
                 f"{self.description} belongs to the tag {self.tag}: remove those machines with "
                 f"destroy_infra.py --tag {self.tag}, or choose another --folder"
             )
+        else:
+            known = json.loads(self.description.read_text())
+            _replace(self.description, json.dumps({**known, **about}, indent=2) + "\n", 0o644)
 
     def write(self, machines: Sequence[Address]) -> None:
         """Writes infra.env. It contains no secrets."""

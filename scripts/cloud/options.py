@@ -17,6 +17,7 @@ from cloud.polling import Polling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TAG = "eventsql-benchmark"
+DATABASES = 3
 
 ENVIRONMENT = """environment:
   DO_API_TOKEN         the API's token; read from here only, and never printed
@@ -35,7 +36,9 @@ def parser(description: str, examples: str) -> argparse.ArgumentParser:
         epilog=f"{ENVIRONMENT}\nexamples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    result.add_argument("--tag", default=TAG, help=f"marks and names everything that is created [{TAG}]")
+    result.add_argument(
+        "--tag", help=f"marks and names everything that is created [that of infra.json, else {TAG}]"
+    )
     result.add_argument(
         "--folder", type=Path, default=ROOT, help="where infra.env and the like are [the repository]"
     )
@@ -49,7 +52,11 @@ def add_plan(result: argparse.ArgumentParser) -> None:
     """Adds the options of the machines to create."""
     result.add_argument("--region", default="fra1", help="where the machines are [fra1]")
     result.add_argument("--image", default="debian-12-x64", help="of the machines [debian-12-x64]")
-    result.add_argument("--databases", type=int, default=3, help="machines with a database, 1 to 16 [3]")
+    result.add_argument(
+        "--databases",
+        type=int,
+        help=f"machines with a database, 1 to 16 [that of the last time, by infra.json, else {DATABASES}]",
+    )
     result.add_argument(
         "--events-db-size", default="s-4vcpu-8gb-amd", help="of each of them [s-4vcpu-8gb-amd]"
     )
@@ -65,8 +72,15 @@ def add_plan(result: argparse.ArgumentParser) -> None:
     )
 
 
+def tag(options: argparse.Namespace) -> str:
+    return options.tag or files(options).tag or TAG
+
+
 def plan(options: argparse.Namespace) -> Plan:
     ranges = options.allow or []
+    databases = options.databases
+    if databases is None:
+        databases = files(options).databases(tag(options)) or DATABASES
     for text in ranges:
         try:
             ipaddress.ip_network(text)
@@ -75,7 +89,7 @@ def plan(options: argparse.Namespace) -> Plan:
                 f"--allow must be a range of addresses such as 203.0.113.0/24, but is '{text}'"
             ) from None
     sizes = {"app": options.app_size, "events-db": options.events_db_size}
-    return Plan.of(options.tag, options.region, options.image, sizes, options.databases, ranges)
+    return Plan.of(tag(options), options.region, options.image, sizes, databases, ranges)
 
 
 def polling(options: argparse.Namespace) -> Polling:

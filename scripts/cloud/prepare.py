@@ -5,7 +5,7 @@ interruption resumes where the first one stopped.
 """
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmark.errors import Failure, WrongInput
@@ -77,12 +77,13 @@ class Preparation:
         key = self.ssh_key(fingerprint)
         plan = self.plan
         show_plan(self.api, plan, self.machines())
-        about = {"tag": plan.tag, "region": plan.region}
+        about = {"tag": plan.tag, "region": plan.region, "databases": len(plan.machines) - 1}
         self.files.claim(about)
-        # The firewall needs the tag, and a machine must never be without its firewall.
-        self.api.create_tag({"name": plan.tag}, lambda: inventory.find_tag(self.api, plan.tag))
+        # First, because its description says that the rest belongs to this script.
         vpc = self.api.create_vpc(plan.vpc(), lambda: inventory.find_vpc(self.api, plan))
         print(f"VPC {vpc.name}: {vpc.ip_range}", flush=True)
+        # The firewall needs the tag, and a machine must never be without its firewall.
+        self.api.create_tag({"name": plan.tag}, lambda: inventory.find_tag(self.api, plan.tag))
         self.ensure_firewall()
         self.ensure_tags()
         # Before the machines: a database's password is generated only once.
@@ -147,7 +148,7 @@ class Preparation:
         droplet = self.api.create_droplet(body, lambda: self.machines().find(self.plan, machine))
         print(f"droplet {machine.name}: {droplet.id}, {droplet.status}", flush=True)
 
-    def describe(self, addresses: Sequence[Address], about: dict[str, str]) -> None:
+    def describe(self, addresses: Sequence[Address], about: Mapping[str, object]) -> None:
         """Writes infra.json if each machine exists exactly once; raises Failure otherwise."""
         machines = self.machines()
         machines.check_names()

@@ -119,8 +119,10 @@ class VpcMember:
     name: str
 
     @property
-    def is_droplet(self) -> bool:
-        return self.urn.startswith("do:droplet:")
+    def droplet_id(self) -> int | None:
+        """The id of a machine; None of another resource."""
+        kind, _, number = self.urn.rpartition(":")
+        return int(number) if kind == "do:droplet" else None
 
     @staticmethod
     def of(answer: Json) -> "VpcMember":

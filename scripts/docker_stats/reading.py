@@ -58,14 +58,17 @@ def read(file: Path) -> Iterator[Sample]:
             time = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
         elif text and not text.startswith("NAME"):
             try:
-                yield _sample(time, file.stem, text)
+                sample = _sample(time, file.stem, text)
+                if sample is not None:
+                    yield sample
             except (ValueError, KeyError) as e:
                 if number == len(lines):
                     return
                 raise WrongInput(f"{file}:{number}: not a line of docker stats: {text!r}") from e
 
 
-def _sample(time: datetime | None, host: str, text: str) -> Sample:
+def _sample(time: datetime | None, host: str, text: str) -> Sample | None:
+    """The sample of a line; None where Docker has no figures: the container has just started or ended."""
     if text.startswith("{"):
         fields = json.loads(text)
         name, cpu, memory = fields["Name"], fields["CPUPerc"], fields["MemUsage"]
@@ -75,6 +78,8 @@ def _sample(time: datetime | None, host: str, text: str) -> Sample:
         if len(columns) != COLUMNS:
             raise ValueError(f"{len(columns)} columns")
         name, cpu, memory, _, network, disk, _ = columns
+    if cpu == "--":
+        return None
     received, sent = _pair(network)
     read_bytes, written = _pair(disk)
     return Sample(

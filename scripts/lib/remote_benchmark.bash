@@ -65,7 +65,9 @@ remote_benchmark() {
   ((${#runners[@]} == 0)) || fetch_results "$folder" || rc=1
   if compgen -G "$folder/runner-*.json" >/dev/null; then
     summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
-    hide_addresses "$folder"
+  fi
+  hide_addresses "$folder"
+  if compgen -G "$folder/runner-*.json" >/dev/null; then
     draw_plots "$folder"
     [[ ! -e $folder/result.json ]] || echo "Results: $folder/result.json"
   fi
@@ -127,15 +129,23 @@ refuse_while_busy() {
   exit 2
 }
 
-# Stops the runners in order; $1 is the exit status. A machine that does not answer is ignored.
+# Stops the runners in order; $1 is the exit status. One whose container has not started yet is stopped when it has; a
+# machine that does not answer is ignored.
 stop_early() {
-  local host
+  local number attempts
   interrupted=$1
   trap '' TERM HUP
   trap 'abort' INT
   echo 'Interrupted; the runners write what they measured until now (press Ctrl-C again to skip this)...' >&2
-  for host in "${runner_hosts[@]}"; do
-    remote "$host" 'docker stop --time 40 eventsql-runner >/dev/null 2>&1' 2>/dev/null </dev/null || true
+  for number in "${!runners[@]}"; do
+    attempts=0
+    until remote "${runner_hosts[number]}" 'docker stop --time 40 eventsql-runner >/dev/null 2>&1' 2>/dev/null </dev/null; do
+      attempts=$((attempts + 1))
+      if ((attempts == 20)) || ! is_running "${runners[number]}"; then
+        break
+      fi
+      sleep 0.5
+    done
   done
 }
 
@@ -145,6 +155,7 @@ abort() {
   ((${#runners[@]} == 0)) || kill "${runners[@]}" 2>/dev/null || true
   echo 'Interrupted again; removing the runners...' >&2
   remove_runners || true
+  hide_addresses "$folder"
   exit "$interrupted"
 }
 
@@ -245,6 +256,7 @@ prepare_runners() {
 start_runners() {
   local folder=$1 number
   for number in "${!runner_hosts[@]}"; do
+    ((interrupted == 0)) || break
     (
       # Ctrl-C in a terminal reaches all its processes; these exit after the runner.
       trap '' INT

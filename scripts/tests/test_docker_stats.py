@@ -60,6 +60,15 @@ def test_truncated_line_is_omitted_only_at_the_end(tmp_path: Path) -> None:
         list(read(file))
 
 
+def test_container_without_figures_is_left_out(tmp_path: Path) -> None:
+    """One that starts or ends while Docker is asked; a line of the machine follows it."""
+    file = tmp_path / "host.txt"
+    row = "eventsql-runner      --        -- / --             --        --          --                --\n"
+    file.write_text(TABLE.replace("\n\n", f"\n{row}\n"))
+
+    assert [sample.container for sample in read(file)] == ["eventsql-events-db", "eventsql-events-db"]
+
+
 def test_csv_is_written_next_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "host.txt").write_text(TABLE)
 

@@ -20,6 +20,8 @@ files='result.json report.txt series.csv resources.csv publish.hlog end_to_end.h
 case "$*" in
   *"@${UNREACHABLE:-none} "*) exit 255 ;;
   *'docker stop'*)
+    # There is no container before it has started.
+    [[ -z ${START_SECONDS:-} || -e $MACHINE/started ]] || exit 1
     # Exits at Ctrl-C at any time, as ssh does; a shell without a trap may continue.
     sleep "${STOP_SECONDS:-0}" &
     trap 'kill -KILL "$!"; exit 130' INT
@@ -32,6 +34,7 @@ case "$*" in
   *'run_runner.bash publish'*)
     echo 'Publishing...' "${SAYS:-}"
     echo "$*" >"$MACHINE/publishing"
+    sleep "${START_SECONDS:-0}"
     touch "$MACHINE/started"
     until [[ -e $MACHINE/stopped ]]; do sleep 0.05; done
     [[ -z ${LEAVES_NOTHING:-} ]] || exit 1
@@ -141,6 +144,19 @@ def test_interrupted_fetches_what_was_measured(root: Path, sent: signal.Signals,
     assert "INTERRUPTED" in (results / "runner-0.txt").read_text()
     assert (results / "result.json").exists()
     assert (results / "end_to_end.hlog").exists()
+    assert nothing_is_left(process.pid)
+
+
+def test_runner_that_has_not_started_yet_is_stopped_when_it_has(root: Path) -> None:
+    """It would measure to its end, and a further signal would be ignored."""
+    process = start(root, START_SECONDS="2")
+    await_file(root / "machine/publishing")
+
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
+
+    assert process.returncode == 143, output
+    assert (root / "results/ended/runner-0.json").exists()
     assert nothing_is_left(process.pid)
 
 

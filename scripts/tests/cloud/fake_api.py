@@ -24,7 +24,7 @@ PAGE_MAX = 200
 class Trouble:
     """One answer that replaces the real one; with `done` the request is carried out nevertheless.
 
-    `text` is its body, if not a message as the API has it.
+    `text` is its body, if not a message as the API has it, and `kind` the body's type.
     """
 
     method: str
@@ -33,6 +33,7 @@ class Trouble:
     headers: dict[str, str] = field(default_factory=dict)
     done: bool = False
     text: str | None = None
+    kind: str = "application/json"
 
 
 @dataclass
@@ -162,8 +163,9 @@ class FakeApi:
         return 204, {}
 
     def members(self, vpc: str) -> list[Json]:
-        urns = [f"do:droplet:{each['id']}" for each in self.droplets.values() if each["vpc_uuid"] == vpc]
-        return [{"urn": urn, "name": urn} for urn in [*urns, *self.vpc_members.get(vpc, [])]]
+        inside = [each for each in self.droplets.values() if each["vpc_uuid"] == vpc]
+        machines = [{"urn": f"do:droplet:{each['id']}", "name": each["name"]} for each in inside]
+        return [*machines, *({"urn": urn, "name": urn} for urn in self.vpc_members.get(vpc, []))]
 
     def listed_droplets(self, tags: list[str] | None) -> list[Json]:
         listed = []
@@ -207,7 +209,8 @@ class FakeApi:
         if trouble.done:
             self.answer(method, parts.path, query, body)
         message: Json | str = {"id": "trouble", "message": "as the test wants it"}
-        return trouble.status, trouble.headers, message if trouble.text is None else trouble.text
+        headers = {**trouble.headers, "Content-Type": trouble.kind}
+        return trouble.status, headers, message if trouble.text is None else trouble.text
 
     def take_trouble(self, method: str, path: str) -> Trouble | None:
         first = self.troubles[0] if self.troubles else None
@@ -262,9 +265,8 @@ def serving() -> Iterator[FakeApi]:
             text_of = answer if isinstance(answer, str) else json.dumps(answer)
             content = b"" if status == 204 else text_of.encode()
             self.send_response(status)
-            for name, value in headers.items():
+            for name, value in {"Content-Type": "application/json", **headers}.items():
                 self.send_header(name, value)
-            self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)

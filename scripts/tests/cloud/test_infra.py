@@ -245,7 +245,7 @@ def test_machine_after_200_others_is_found(scripts: CloudScripts, api: FakeApi) 
 
 def test_destroy_removes_exactly_what_has_the_tag(scripts: CloudScripts, api: FakeApi) -> None:
     add_default_vpc(api)
-    api.firewalls["mine"] = {"id": "mine", "name": "mine", "tags": [TAG, "web"]}
+    api.firewalls["mine"] = {"id": "mine", "name": "mine", "tags": ["web"]}
     other = api.add_droplet(NAMES[0], "another-tag")["id"]
     scripts.run("prepare")
     # For a while after they were removed, the VPC still has members.

@@ -172,6 +172,51 @@ def test_machine_that_lost_its_tag_is_removed(scripts: CloudScripts, api: FakeAp
 # Nothing of others is removed.
 
 
+def test_machine_of_others_in_the_default_vpc_is_neither_tagged_nor_removed(
+    scripts: CloudScripts, api: FakeApi
+) -> None:
+    """The benchmark's VPC stays as the region's default, and others' machines land in it."""
+    scripts.run("prepare")
+    scripts.run("destroy", "--yes")
+    web = api.add_droplet("web-1", "prod", vpc="vpc-0")
+
+    prepared = scripts.run("prepare")
+    destroyed = scripts.run("destroy", "--yes")
+
+    assert prepared.returncode == 0, prepared.stderr
+    assert destroyed.returncode == 0, destroyed.stderr
+    assert web["tags"] == ["prod"]
+    assert list(api.droplets) == [web["id"]]
+    assert (
+        f"droplet   web-1 ({web['id']}): stays, since prepare_infra.py has not created it\n"
+        in destroyed.stdout
+    )
+
+
+def test_vpc_with_a_machine_of_others_stays(scripts: CloudScripts, api: FakeApi) -> None:
+    add_default_vpc(api)
+    scripts.run("prepare")
+    web = api.add_droplet("web-1", "prod", vpc="vpc-1")
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert list(api.droplets) == [web["id"]]
+    assert f"fra1: stays, since it has web-1 ({web['id']})\n" in result.stdout
+
+
+def test_tag_of_another_project_without_machines_stays(scripts: CloudScripts, api: FakeApi) -> None:
+    """Its firewall protects the machines that get the tag next."""
+    api.tags["prod"] = {"name": "prod"}
+    api.firewalls["web"] = {"id": "web", "name": "web", "tags": ["prod"], "inbound_rules": []}
+
+    result = scripts.run("destroy", "--tag", "prod", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert write_requests(api) == []
+    assert "tag       prod: stays, since other resources have it\n" in result.stdout
+
+
 def test_tag_of_another_project_removes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
     api.tags["prod"] = {"name": "prod", "resources": {"count": 3, "droplets": {"count": 2}}}
     api.vpcs["theirs"] = {"id": "theirs", "name": "prod", "region": "fra1", "default": False}
@@ -235,6 +280,29 @@ def test_vpc_with_something_else_in_it_stays_and_is_not_waited_for(
     assert api.droplets == {}
     assert "fra1: stays, since it has do:dbaas:13f7a2f6\n" in result.stdout
     assert "DELETE /v2/vpcs/vpc-1" not in api.requests
+
+
+# What is not listed yet.
+
+
+@pytest.mark.parametrize("is_default", [False, True])
+def test_machine_that_is_not_listed_yet_is_removed(
+    scripts: CloudScripts, api: FakeApi, is_default: bool
+) -> None:
+    """Ctrl-C during its creation, and destroy_infra.py at once."""
+    api.listed_after = 6
+    description = f"Made by prepare_infra.py, tag {TAG}"
+    ours = {"id": "ours", "name": f"{TAG}-vpc", "description": description, "region": "fra1"}
+    api.vpcs["ours"] = {**ours, "ip_range": "10.110.0.0/20", "default": is_default}
+    new = api.add_droplet(NAMES[0], TAG, vpc="ours")["id"]
+
+    shown = scripts.run("show")
+    result = scripts.run("destroy", "--yes")
+
+    assert f"{NAMES[0]} ({new}), in the VPC but not listed" in shown.stdout
+    assert result.returncode == 0, result.stderr
+    assert f"droplet {NAMES[0]} ({new}): removed\n" in result.stdout
+    assert api.droplets == {}
 
 
 # Every machine is tried.
@@ -318,6 +386,41 @@ def test_another_image_than_that_of_the_machines_is_named(scripts: CloudScripts,
     assert f"{NAMES[0]}: s-2vcpu-2gb-amd, debian-12-x64" in result.stdout
 
 
+def test_number_of_databases_stays_where_none_is_given(scripts: CloudScripts, api: FakeApi) -> None:
+    """Otherwise a change of the firewall would create machines."""
+    scripts.run("prepare", "--databases", "1")
+
+    result = scripts.run("prepare", "--allow", "198.51.100.0/24")
+
+    assert result.returncode == 0, result.stderr
+    assert names(api) == NAMES[:2]
+
+
+@pytest.mark.parametrize("script", ["show", "destroy"])
+def test_tag_of_the_folder_is_taken_where_none_is_given(
+    scripts: CloudScripts, api: FakeApi, script: str
+) -> None:
+    """Otherwise "Nothing has the tag" would hide machines that cost."""
+    scripts.run("prepare", "--tag", "another")
+
+    result = scripts.run(script, *(["--yes"] if script == "destroy" else []))
+
+    assert result.returncode == 0, result.stderr
+    assert "another-app" in result.stdout
+    assert (api.droplets == {}) == (script == "destroy")
+
+
+def test_other_tag_of_the_folder_is_named(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare", "--tag", "another")
+
+    shown = scripts.run("show", "--tag", "nothing")
+    destroyed = scripts.run("destroy", "--tag", "nothing", "--yes")
+
+    assert "have the tag another, and are not shown" in shown.stdout
+    assert "they belong to another, not to nothing" in destroyed.stdout
+    assert len(api.droplets) == 4
+
+
 # What could fail only after machines were made, or for a quarter of an hour.
 
 
@@ -332,16 +435,25 @@ def test_missing_ssh_is_reported_before_a_machine_is_made(scripts: CloudScripts,
     assert write_requests(api) == []
 
 
-@pytest.mark.parametrize("text", ["<html>Log in</html>", "null", "[]", "{}", '{"sizes": null}', '"x"', ""])
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("<html>Log in</html>", "text/html"),
+        *(
+            (text, "application/json")
+            for text in ("<html>", "null", "[]", "{}", '{"sizes": null}', '"x"', "")
+        ),
+    ],
+)
 @pytest.mark.parametrize(
     "path", ["/v2/sizes", "/v2/droplets", "/v2/vpcs", f"/v2/account/keys/{FINGERPRINT}", "/v2/firewalls"]
 )
 def test_strange_answer_to_a_read_is_a_clear_error(
-    scripts: CloudScripts, api: FakeApi, path: str, text: str
+    scripts: CloudScripts, api: FakeApi, path: str, text: str, kind: str
 ) -> None:
-    api.troubles.append(Trouble("GET", path.replace(":", "%3A"), 200, text=text))
+    api.troubles.append(Trouble("GET", path.replace(":", "%3A"), 200, text=text, kind=kind))
     if "keys" in path:
-        api.troubles.append(Trouble("GET", path, 200, text=text))
+        api.troubles.append(Trouble("GET", path, 200, text=text, kind=kind))
 
     result = scripts.run("prepare")
 
