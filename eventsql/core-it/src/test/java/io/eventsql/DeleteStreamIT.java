@@ -106,6 +106,9 @@ class DeleteStreamIT {
             assertThat(rows(table)).as(table).isZero();
         }
         assertThat(cluster.sum("SELECT count(*) FROM eventsql.deleted_stream")).isZero();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.consumer_offset o WHERE NOT EXISTS"
+                        + " (SELECT FROM eventsql.consumer c WHERE c.consumer_id = o.consumer_id)"))
+                .isZero();
         assertThat(eventSql.streams()).extracting(StreamSpec::name).containsExactly(KEPT);
         assertThatThrownBy(() -> eventSql.previewDeleteStream(STREAM)).isInstanceOf(UnknownStreamException.class);
         publish(eventSql, KEPT, 30);
@@ -329,5 +332,26 @@ class DeleteStreamIT {
         assertThat(transactions).isGreaterThan(6);
         delete();
         assertThat(relations()).isEmpty();
+    }
+
+    /** A transaction that deletes the versions of all keys would take minutes, and fail at each attempt. */
+    @Test
+    void delete_manyCountedKeys_theirVersionsAreDeletedInParts() throws SQLException {
+        eventSql.createStream(StreamSpec.of("counted").withPartitions(1).withKeyTracking(KeyTracking.VERSIONS));
+        Sql.execute(
+                shard(),
+                "INSERT INTO eventsql.key_version (stream_id, partition, key, version)"
+                        + " SELECT s.stream_id, 0, 'k' || g, 1 FROM eventsql.stream s, generate_series(1, 250000) g"
+                        + " WHERE s.name = 'counted'");
+        Sql.query(shard(), "SELECT eventsql.begin_delete_stream_v1('counted')");
+        assertThat(Sql.queryLong(shard(), "SELECT count(*) FROM eventsql.key_version"))
+                .isEqualTo(250_000);
+        assertThat(Sql.query(shard(), "SELECT eventsql.drop_deleted_stream_v1('counted', 20)"))
+                .containsExactly("t");
+        assertThat(Sql.queryLong(shard(), "SELECT count(*) FROM eventsql.key_version"))
+                .isBetween(1L, 100_000L);
+        eventSql.deleteStream("counted", eventSql.previewDeleteStream("counted").confirmation());
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.key_version")).isZero();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.deleted_stream")).isZero();
     }
 }

@@ -220,4 +220,21 @@ class PublisherRoleIT extends RolesFixture {
                 .withMessageContaining("more")
                 .withMessageContaining("permission denied for function slots_of_new_stream_v1");
     }
+
+    /** As docs/security.md says. */
+    @Test
+    void createStream_withTheRightToExecuteItsFunctions_itsTablesBelongToTheOwner() throws SQLException {
+        Sql.execute(
+                ownerPool,
+                "GRANT EXECUTE ON FUNCTION eventsql.slots_of_new_stream_v1, eventsql.create_keyed_stream_v1,"
+                        + " eventsql.close_new_stream_v1, eventsql.create_partitions_v1 TO eventsql_publisher");
+        EventSql publisher = as("eventsql_publisher");
+        publisher.createStream(StreamSpec.of("more").withPartitions(2));
+        publisher.publisher().publish("more", Event.ofText("k", "v"));
+        assertThat(Sql.query(
+                        ownerPool,
+                        "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'eventsql' AND tablename LIKE"
+                                + " 'events_more%'"))
+                .containsExactly("eventsql_owner");
+    }
 }

@@ -398,4 +398,35 @@ class GrowIT extends ConsumerFixture {
                 .hasMessageContaining("partitions must be between 4");
         assertThatThrownBy(() -> eventSql.grow(stream, 3)).isInstanceOf(InvalidInputException.class);
     }
+
+    /** Neither sees the rows of the other: the new partitions would belong to the consumer only after its next registration. */
+    @Test
+    void grow_whileAConsumerIsRegistered_itGetsAllPartitions() throws Exception {
+        String stream = newStream();
+        DataSource database = cluster.dataSources().getFirst();
+        try (Connection registering = database.getConnection()) {
+            registering.setAutoCommit(false);
+            Sql.query(
+                    registering,
+                    "INSERT INTO eventsql.consumer (stream_id, name) SELECT stream_id, 'new' FROM eventsql.stream"
+                            + " WHERE name = ? RETURNING consumer_id",
+                    stream);
+            CompletableFuture<Growth> growing = CompletableFuture.supplyAsync(() -> eventSql.grow(stream, 8));
+            await().until(() -> growing.isDone()
+                    || Sql.queryLong(
+                                    database,
+                                    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                                            + " AND datname = current_database() AND query LIKE '%growth%'")
+                            > 0);
+            registering.commit();
+            assertThat(growing.get().isDone()).isTrue();
+        }
+        assertThat(Sql.query(
+                        database,
+                        "SELECT p.partition FROM eventsql.consumer_partition p JOIN eventsql.consumer c USING (consumer_id)"
+                                + " JOIN eventsql.stream s USING (stream_id) WHERE s.name = ? AND c.name = 'new'"
+                                + " ORDER BY 1",
+                        stream))
+                .containsExactly("4", "5", "6", "7");
+    }
 }

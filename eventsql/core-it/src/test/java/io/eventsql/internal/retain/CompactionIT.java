@@ -11,6 +11,7 @@ import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.ErasureSpec;
+import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventsMissingException;
@@ -19,19 +20,23 @@ import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.Retention;
 import io.eventsql.RetryPolicy;
+import io.eventsql.Settings;
 import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestStreams;
+import io.eventsql.internal.shard.Shards;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -565,5 +570,72 @@ class CompactionIT {
     private static long buffers(String plan) {
         var hits = java.util.regex.Pattern.compile("Buffers: shared hit=(\\d+)").matcher(plan);
         return hits.find() ? Long.parseLong(hits.group(1)) : 0;
+    }
+
+    /** Most events go, but few bytes: without a snapshot that sees them, there is nothing more to return. */
+    @Test
+    void rewrite_smallEventsGoAndLargeOnesStay_isNotRepeated() throws SQLException {
+        StreamSpec uneven = stream.withSegmentSize(1_000);
+        eventSql.createStream(uneven);
+        List<Event> events = new ArrayList<>();
+        for (int i = 0; i < 1_000; i++) {
+            events.add(Event.ofText("gone" + i % 600, "v"));
+        }
+        for (int i = 0; i < 1_000; i++) {
+            events.add(i < 600 ? Event.tombstone("gone" + i) : Event.of("kept" + i, randomBytes(8_000)));
+        }
+        for (int i = 0; i < events.size(); i += 100) {
+            eventSql.publisher().publishAll(name, events.subList(i, i + 100));
+        }
+        fixture.publish(name, "k");
+        for (int day = 0; day < 3; day++) {
+            fixture.compact();
+            fixture.age(name, Duration.ofHours(25));
+        }
+        fixture.compact();
+        assertThat(fixture.offsets(name, 0)).hasSize(401);
+        assertThat(Sql.query(
+                        fixture.database,
+                        "SELECT retry_at FROM eventsql.compaction_progress WHERE stream_id = ? AND retry_at IS NOT NULL",
+                        fixture.streamId(name)))
+                .isEmpty();
+    }
+
+    private byte[] randomBytes(int length) {
+        byte[] bytes = new byte[length];
+        random.nextBytes(bytes);
+        return bytes;
+    }
+
+    /** A trigger of the application, a damaged block, a time limit of the role: whatever it is, other streams are compacted. */
+    @Test
+    void stepFailsInOneStream_othersAreCompacted_andItIsLogged() throws SQLException {
+        eventSql.createStream(stream);
+        StreamSpec other = CompactionFixture.newStream(storage());
+        eventSql.createStream(other);
+        for (String each : List.of(name, other.name())) {
+            fixture.publish(each, Collections.nCopies(150, "k"));
+        }
+        Sql.execute(
+                fixture.database,
+                "CREATE FUNCTION refuse_delete() RETURNS trigger LANGUAGE plpgsql AS $$"
+                        + " BEGIN RAISE EXCEPTION 'nothing is deleted here'; END $$",
+                "CREATE TRIGGER refuse BEFORE DELETE OR UPDATE ON " + fixture.table(name)
+                        + " FOR EACH ROW EXECUTE FUNCTION refuse_delete()");
+        Shards shards = Shards.open(fixture.cluster.dataSources(), Settings.defaults());
+        try (CapturedLog log = CapturedLog.ofRetaining()) {
+            CompactionKeeper keeper = new CompactionKeeper(shards.get(0), Duration.ofMillis(10));
+            await().atMost(Duration.ofMinutes(1)).untilAsserted(() -> {
+                keeper.runStep();
+                assertThat(fixture.offsets(other.name(), 0)).hasSize(51);
+                assertThat(log.lines("nothing is deleted here")).isNotEmpty();
+            });
+        } finally {
+            shards.close(System.nanoTime());
+            Sql.execute(fixture.database, "DROP FUNCTION refuse_delete CASCADE");
+        }
+        assertThat(fixture.offsets(name, 0)).hasSize(150);
+        fixture.compact();
+        assertThat(fixture.offsets(name, 0)).hasSize(51);
     }
 }

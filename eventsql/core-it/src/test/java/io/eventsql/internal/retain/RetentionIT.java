@@ -18,6 +18,7 @@ import io.eventsql.Settings;
 import io.eventsql.StartPosition;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.internal.shard.Shard;
@@ -385,5 +386,58 @@ class RetentionIT {
         }
         assertThat(fixture.logStart(stream)).isEqualTo(800);
         assertThat(rows()).isEqualTo(150);
+    }
+
+    /** All processes have ended in the middle of a pass, for hours; or the clock was ahead. */
+    @Test
+    void passOfBeforeAnOutageOrAClockSetBack_theNextOneBeginsSoon() throws SQLException {
+        create(Retention.FOREVER.withMaxEvents(100));
+        for (String state : List.of(
+                "is_running = true, began_at = clock_timestamp() - interval '10 hours'",
+                "is_running = false, began_at = clock_timestamp() + interval '1 day', ended_at = clock_timestamp()"
+                        + " + interval '1 day'")) {
+            fixture.publish(stream, 250);
+            Sql.execute(fixture.database, "UPDATE eventsql.retention_pass SET " + state);
+            fixture.pass(); // completes the former one
+            long before = fixture.logStart(stream);
+            fixture.publish(stream, 250);
+            await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> {
+                Sql.query(fixture.database, "SELECT eventsql.expire_v1('10 ms')");
+                assertThat(fixture.logStart(stream)).as(state).isGreaterThan(before);
+            });
+        }
+    }
+
+    /** What one partition does not allow is no reason to keep the events of others. */
+    @Test
+    void truncateFails_othersExpire_andItIsLogged() throws Exception {
+        create(Retention.FOREVER.withMaxEvents(100));
+        String other = RetentionFixture.newStream();
+        eventSql.createStream(StreamSpec.of(other)
+                .withPartitions(1)
+                .withSegmentSize(100)
+                .withRetention(Retention.FOREVER.withMaxEvents(100)));
+        Sql.execute(
+                fixture.database,
+                "CREATE FUNCTION refuse_truncate() RETURNS trigger LANGUAGE plpgsql AS $$"
+                        + " BEGIN RAISE EXCEPTION 'no truncate here'; END $$",
+                "CREATE TRIGGER refuse BEFORE TRUNCATE ON eventsql.events_" + stream
+                        + "__p0_s0 FOR EACH STATEMENT EXECUTE FUNCTION refuse_truncate()");
+        fixture.publish(stream, 550);
+        fixture.publish(other, 550);
+        Shards shards = Shards.open(fixture.cluster.dataSources(), Settings.defaults());
+        try (CapturedLog log = CapturedLog.ofRetaining()) {
+            RetentionKeeper keeper = new RetentionKeeper(shards.get(0), Duration.ofMillis(10));
+            await().untilAsserted(() -> {
+                keeper.runStep();
+                assertThat(fixture.segments(other)).noneMatch(segment -> segment.startsWith("0-"));
+                assertThat(log.lines("no truncate here")).isNotEmpty();
+            });
+        } finally {
+            shards.close(System.nanoTime());
+            Sql.execute(fixture.database, "DROP FUNCTION refuse_truncate CASCADE");
+        }
+        fixture.pass();
+        assertThat(fixture.logStart(stream)).isEqualTo(400);
     }
 }

@@ -7,8 +7,10 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.Retention;
+import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Sql;
+import io.eventsql.internal.shard.Shards;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -96,10 +98,7 @@ class SegmentEndIT {
     @Test
     void largeSegment_endsWithAValidatedConstraint() throws Exception {
         fixture.eventSql.createStream(spec);
-        String large = "x".repeat(1_000);
-        for (int i = 0; i < 40; i++) {
-            fixture.eventSql.publisher().publishAll(stream, Collections.nCopies(1_000, Event.ofText("k", large)));
-        }
+        publishLarge(40_000);
         fixture.age(stream, Duration.ofHours(4));
         assertThat(end()).isEqualTo("large");
         int id = fixture.streamId(stream);
@@ -131,5 +130,82 @@ class SegmentEndIT {
         fixture.publish(stream, 10);
         assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100))
                 .hasSize(30);
+    }
+
+    private boolean begin() throws SQLException {
+        return Sql.query(fixture.database, "SELECT eventsql.begin_segment_end_v1(?, 0)", fixture.streamId(stream))
+                .equals(List.of("t"));
+    }
+
+    private void publishLarge(int events) {
+        String large = "x".repeat(1_000);
+        for (int i = 0; i < events / 1_000; i++) {
+            fixture.eventSql.publisher().publishAll(stream, Collections.nCopies(1_000, Event.ofText("k", large)));
+        }
+    }
+
+    /** Its places would last for years, if hardly any event arrives any more. */
+    @Test
+    void largeEventsInASmallSegment_thenNearlyNone_endsInTime() throws Exception {
+        fixture.eventSql.createStream(spec.withSegmentSize(100_000));
+        publishLarge(40_000);
+        fixture.age(stream, Duration.ofHours(4));
+        int steps = 0;
+        while (begin()) {
+            Sql.query(fixture.database, "SELECT eventsql.check_segment_end_v1(?, 0)", fixture.streamId(stream));
+            assertThat(end()).isEqualTo("ended");
+            assertThat(++steps).isLessThan(10);
+        }
+        assertThat(fixture.segments(stream).getFirst()).startsWith("0-40001 ");
+        fixture.publish(stream, 10);
+        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 39_999), 100))
+                .hasSize(11);
+    }
+
+    /** While it is checked, a transaction may begin to read the stream: nothing can be appended beyond its end then. */
+    @Test
+    void endOfALargeSegment_leavesRoomForHalfAsManyEvents() throws Exception {
+        fixture.eventSql.createStream(spec.withSegmentSize(3_000_000));
+        fixture.publish(stream, 10);
+        fixture.age(stream, Duration.ofHours(4));
+        Sql.execute(
+                fixture.database,
+                "UPDATE eventsql.producer_batch SET next_offset = 1000000 WHERE next_offset = 10 AND stream_id = "
+                        + fixture.streamId(stream));
+        assertThat(begin()).isTrue();
+        assertThat(Sql.query(
+                        fixture.database,
+                        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'eventsql_end' AND conrelid = "
+                                + "'eventsql.events_" + stream + "__p0_s0'::regclass"))
+                .singleElement()
+                .asString()
+                .contains("1500000");
+    }
+
+    /** A report of one stream does not keep the events of another. */
+    @Test
+    void readerOfAnotherStream_segmentEnds() throws Exception {
+        String other = RetentionFixture.newStream();
+        for (String each : List.of(other, stream)) {
+            fixture.eventSql.createStream(StreamSpec.of(each)
+                    .withPartitions(1)
+                    .withSegmentSize(1_000_000)
+                    .withRetention(ONE_DAY));
+            fixture.publish(each, 10);
+            fixture.age(each, Duration.ofHours(4));
+        }
+        Shards shards = Shards.open(fixture.cluster.dataSources(), Settings.defaults());
+        try (Connection reader = fixture.database.getConnection()) {
+            reader.setAutoCommit(false);
+            Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + other);
+            RetentionKeeper keeper = new RetentionKeeper(shards.get(0), Duration.ofMillis(10));
+            await().atMost(Duration.ofSeconds(30)).until(() -> {
+                keeper.runStep();
+                return fixture.segments(stream).getFirst().startsWith("0-10 ");
+            });
+            reader.rollback();
+        } finally {
+            shards.close(System.nanoTime());
+        }
     }
 }

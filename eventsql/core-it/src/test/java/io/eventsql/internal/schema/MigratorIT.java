@@ -77,7 +77,8 @@ class MigratorIT {
             "34 many streams",
             "35 moved offsets",
             "36 key readers",
-            "37 frozen segments");
+            "37 frozen segments",
+            "38 steady maintenance");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -220,7 +221,8 @@ class MigratorIT {
                 file("shard/V34__many_streams.sql"),
                 file("shard/V35__moved_offsets.sql"),
                 file("shard/V36__key_readers.sql"),
-                file("shard/V37__frozen_segments.sql"));
+                file("shard/V37__frozen_segments.sql"),
+                file("shard/V38__steady_maintenance.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

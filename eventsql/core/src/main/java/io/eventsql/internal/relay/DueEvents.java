@@ -66,6 +66,11 @@ final class DueEvents implements EventSource {
     }
 
     @Override
+    public boolean isOutbox() {
+        return false;
+    }
+
+    @Override
     public Page take(Connection connection, RelayLease lease, int maxEvents, long maxBytes) throws SQLException {
         Due due = outbox.tables().scheduled().take(connection, lease, maxEvents, maxBytes, from);
         lastTaken = due.last();

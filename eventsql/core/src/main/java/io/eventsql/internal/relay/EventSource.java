@@ -16,4 +16,9 @@ interface EventSource {
      * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended
      */
     Page take(Connection connection, RelayLease lease, int maxEvents, long maxBytes) throws SQLException;
+
+    /** Returns whether all events that wait in the outbox come after those that were taken; scheduled ones come after them. */
+    default boolean isOutbox() {
+        return true;
+    }
 }

@@ -198,6 +198,10 @@ final class PageMover {
             System.arraycopy(ofCounted, 0, offsets, attempt.uncounted, ofCounted.length);
         }
         if (!uncounted.isEmpty()) {
+            if (source.isOutbox()
+                    && uncounted.stream().anyMatch(group -> group.stream().keyTracking() != KeyTracking.OFF)) {
+                outbox.tables().counted().ignoreFollowing(connection);
+            }
             long[] ofUncounted =
                     GroupAppend.execute(own, connection, producer, ++number, attempt.incarnation, uncounted);
             System.arraycopy(ofUncounted, 0, offsets, 0, ofUncounted.length);

@@ -31,12 +31,14 @@ public final class CompactionKeeper {
     private final Duration interval;
     private final CompactionFunctions functions;
     private final FailureSeries failures = new FailureSeries();
+    private final MaintenanceWarnings warnings;
     private boolean isIdle;
 
     CompactionKeeper(Shard shard, Duration interval) {
         this.shard = shard;
         this.interval = interval;
         this.functions = shard.tables().compaction();
+        this.warnings = new MaintenanceWarnings("Compaction", shard);
     }
 
     /** Compacts the streams of all shards from now on; processes that start together do so at different times. */
@@ -69,7 +71,7 @@ public final class CompactionKeeper {
             Database database = shard.require();
             Step step = database.transaction(c -> {
                 database.allowLongStatements(c); // an index, or a segment that is copied
-                return functions.compact(c, interval);
+                return functions.compact(c, interval, warnings::add);
             });
             isIdle = step == Step.IDLE;
             if (failures.end() > 0) {

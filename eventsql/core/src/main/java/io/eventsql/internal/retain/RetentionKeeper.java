@@ -11,6 +11,8 @@ import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.concurrent.ThreadLocalRandom;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,7 +42,10 @@ public final class RetentionKeeper {
     private final Duration interval;
     private final RetentionFunctions functions;
     private final FailureSeries failures = new FailureSeries();
-    private long endsBlockedUntilNanos = System.nanoTime();
+    private final MaintenanceWarnings warnings;
+    /** The partitions whose segment could not end, with the time (nano time) of the next attempt. */
+    private final Map<Partition, Long> blockedEnds = new HashMap<>();
+
     private long dropsBlockedUntilNanos = System.nanoTime();
     private boolean manyEmptyTables;
     private boolean isIdle;
@@ -49,6 +54,7 @@ public final class RetentionKeeper {
         this.shard = shard;
         this.interval = interval;
         this.functions = shard.tables().retention();
+        this.warnings = new MaintenanceWarnings("Retention", shard);
     }
 
     /** Runs retention on all shards from now on; processes that start together do so at different times. */
@@ -73,7 +79,7 @@ public final class RetentionKeeper {
     /** Takes one step; returns whether to take the next one at once. */
     boolean runStep() {
         try {
-            Step step = shard.require().transaction(c -> functions.expire(c, interval));
+            Step step = shard.require().transaction(c -> functions.expire(c, interval, warnings::add));
             isIdle = step == Step.IDLE;
             if (step == Step.FINISHED) {
                 endSegments();
@@ -94,21 +100,27 @@ public final class RetentionKeeper {
         }
     }
 
-    /** Ends active segments early. A reader that prevents it is awaited again only after a while. */
+    /** Ends active segments early. Where a reader or an error prevents it, it is retried only after a while. */
     private void endSegments() throws SQLException {
-        if (System.nanoTime() - endsBlockedUntilNanos < 0) {
-            return;
-        }
+        long now = System.nanoTime();
+        blockedEnds.values().removeIf(until -> until - now <= 0);
         for (Partition partition : shard.require().call(c -> functions.segmentsToEnd(c, ENDS_PER_PASS_MAX))) {
+            if (blockedEnds.containsKey(partition)) {
+                continue;
+            }
             try {
                 endSegment(partition);
             } catch (SQLException e) {
+                blockedEnds.put(partition, System.nanoTime() + BLOCKED_RETRY.toNanos());
                 if (!SqlErrors.state(e).equals(SqlErrors.LOCK_NOT_AVAILABLE)) {
                     throw e;
                 }
-                endsBlockedUntilNanos = System.nanoTime() + BLOCKED_RETRY.toNanos();
-                LOG.debug("A segment on {} is read and cannot end early; retrying in {}", shard, BLOCKED_RETRY, e);
-                return;
+                LOG.debug(
+                        "The segment of {} on {} is read and cannot end early; retrying in {}",
+                        partition,
+                        shard,
+                        BLOCKED_RETRY,
+                        e);
             }
         }
     }

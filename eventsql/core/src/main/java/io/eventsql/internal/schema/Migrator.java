@@ -78,7 +78,8 @@ public final class Migrator {
             new SqlFile(34, "shard/V34__many_streams.sql"),
             new SqlFile(35, "shard/V35__moved_offsets.sql"),
             new SqlFile(36, "shard/V36__key_readers.sql"),
-            new SqlFile(37, "shard/V37__frozen_segments.sql"));
+            new SqlFile(37, "shard/V37__frozen_segments.sql"),
+            new SqlFile(38, "shard/V38__steady_maintenance.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

@@ -9,8 +9,8 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
@@ -42,10 +42,10 @@ public final class CompactionFunctions {
      * Takes the next step of compaction, in a READ COMMITTED transaction of its own.
      *
      * @param pause how long after the begin of one round over all partitions the next one begins, at least
+     * @param warnings gets the sentences about partitions in which nothing could be done
      */
-    public Step compact(Connection connection, Duration pause) {
-        Object step = Objects.requireNonNull(Jooq.using(connection).fetchValue(schema.sql(COMPACT), pause.toMillis()));
-        return Step.valueOf(step.toString().toUpperCase(Locale.ROOT));
+    public Step compact(Connection connection, Duration pause, Consumer<String> warnings) throws SQLException {
+        return RetentionFunctions.step(connection, schema.sql(COMPACT), pause, warnings);
     }
 
     /** Returns what compaction has removed, and what it has still to do. */

@@ -34,16 +34,31 @@ public final class CountedEvents {
     private static final String APPEND =
             "SELECT eventsql.append_counted_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
+    // Until the end of the transaction. raise_key_versions_v1 reads it.
+    private static final String IGNORE_FOLLOWING = "SELECT set_config('eventsql.relayed', 'on', true)";
+
     private final String function;
     private final String publish;
     private final String take;
     private final String append;
+    private final String ignoreFollowing;
 
     public CountedEvents(SqlSchema schema) {
         function = schema.sql("eventsql.publish_counted_v2");
         publish = schema.sql(PUBLISH);
         take = schema.sql(TAKE);
         append = schema.sql(APPEND);
+        ignoreFollowing = schema.sql(IGNORE_FOLLOWING);
+    }
+
+    /**
+     * Lets this transaction append events of the outbox that were not counted when they were published, such as rows inserted with SQL,
+     * though counted ones of their keys wait behind them.
+     */
+    public void ignoreFollowing(Connection connection) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(ignoreFollowing)) {
+            statement.execute();
+        }
     }
 
     /** Returns whether the connection's database can count events: it is a shard, whose schema has this release's version. */

@@ -107,12 +107,16 @@ public final class Database {
         allowLongStatements(connection, Duration.ofMillis(LONG_STATEMENT_TIMEOUT_MS));
     }
 
-    /** Allows statements of this transaction to take this time, or the network timeout if that is longer. */
+    /**
+     * Allows statements of this transaction to take this time, or the network timeout if that is longer; three quarters of it on the
+     * server, which would otherwise continue after the client has timed out.
+     */
     public void allowLongStatements(Connection connection, Duration time) throws SQLException {
         int timeoutMs = Math.max(networkTimeoutMs, Math.toIntExact(time.toMillis()));
         connection.setNetworkTimeout(SAME_THREAD, timeoutMs);
         try (Statement statement = connection.createStatement()) {
-            statement.execute("SET LOCAL lock_timeout = " + serverTimeoutMs(timeoutMs));
+            long serverMs = serverTimeoutMs(timeoutMs);
+            statement.execute("SET LOCAL lock_timeout = " + serverMs + "; SET LOCAL statement_timeout = " + serverMs);
         }
     }
 

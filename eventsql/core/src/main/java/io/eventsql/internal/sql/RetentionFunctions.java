@@ -3,12 +3,17 @@ package io.eventsql.internal.sql;
 import io.eventsql.RetainedSegment;
 import io.eventsql.RetentionStatus;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.SQLWarning;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -115,9 +120,27 @@ public final class RetentionFunctions {
      * Takes the next step of retention.
      *
      * @param pause how long after the begin of one pass the next one begins, at least
+     * @param warnings gets the sentences about partitions in which nothing could be done
      */
-    public Step expire(Connection connection, Duration pause) {
-        return Step.valueOf(text(Jooq.using(connection).fetchValue(schema.sql(EXPIRE), pause.toMillis())));
+    public Step expire(Connection connection, Duration pause, Consumer<String> warnings) throws SQLException {
+        return step(connection, schema.sql(EXPIRE), pause, warnings);
+    }
+
+    /** Takes a step by a function that warns of partitions which it leaves out. */
+    static Step step(Connection connection, String sql, Duration pause, Consumer<String> warnings) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setLong(1, pause.toMillis());
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                Step step = Step.valueOf(text(row.getString(1)));
+                for (SQLWarning warning = statement.getWarnings();
+                        warning != null;
+                        warning = warning.getNextWarning()) {
+                    warnings.accept(SqlErrors.message(warning));
+                }
+                return step;
+            }
+        }
     }
 
     /** Returns partitions whose active segment is to end early, {@code max} at most. */
