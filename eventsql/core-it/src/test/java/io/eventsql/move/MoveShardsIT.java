@@ -9,7 +9,9 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
 import io.eventsql.PartitionState;
+import io.eventsql.ScheduleId;
 import io.eventsql.Settings;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.ShardMove;
@@ -398,5 +400,27 @@ class MoveShardsIT {
         int[] slotMap = IntStream.range(0, 1_024).map(slot -> slot % 2).toArray();
         preview.transfers().forEach(transfer -> transfer.slots().forEach(slot -> slotMap[slot] = transfer.to()));
         return IntStream.of(slotMap).mapToObj(Integer::toString).collect(Collectors.joining(",", "{", "}"));
+    }
+
+    /** Its place follows from its id, not from a key. */
+    @Test
+    void schedule_processWithoutTheNewDatabase_failsAtOnce_andItsThreadsEnd() {
+        EventSql two = open(2);
+        two.createStream(stream());
+        EventSql three = open(3, true);
+        three.moveShards(List.of(0, 1, 2));
+        assertThatThrownBy(() -> publish(two, 0, 100)) // learns by it that keys have moved
+                .isInstanceOf(EventSqlException.class);
+        Instant due = Instant.now().plus(Duration.ofHours(1));
+        int failed = 0;
+        for (int i = 0; i < 30; i++) {
+            try {
+                two.publisher().schedule(STREAM, Event.ofText("v"), ScheduleId.next(due));
+            } catch (EventNotStoredException e) {
+                assertThat(e).hasMessageContaining("shard2").hasMessageContaining("not among the data sources");
+                failed++;
+            }
+        }
+        assertThat(failed).as("about a third").isBetween(1, 29);
     }
 }

@@ -7,9 +7,12 @@ import static io.eventsql.move.MoveCluster.publish;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.ShardMove;
@@ -18,8 +21,13 @@ import io.eventsql.StartPosition;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -188,5 +196,61 @@ class MoveStepsIT {
         steady.createStream(MoveCluster.stream("versioned").withKeyVersions());
         assertThat(steady.moveShards(THREE).staying()).containsExactly("versioned");
         assertThat(steady.currentShardMove()).isEmpty();
+    }
+
+    /** A process that reaches a giver late learns from it that it has closed slots, also while no other shard has said so. */
+    @Test
+    void publish_giverIsReachedAfterItHasClosedSlots_movedKeysWaitForTheReceiver() throws SQLException {
+        EventSql steady = cluster.open(3);
+        Map<String, Integer> before = shardsOfKeys(steady);
+        assertThat(dieAfter(STEPS_BEFORE_CLOSING + 2, THREE)).endsWith("begin_closing", "close_slots");
+        List<SwitchableDataSource> switchable =
+                cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
+        int giver = closedGiver();
+        switchable.get(giver).setAvailable(false);
+        EventSql late = cluster.open(List.copyOf(switchable));
+        switchable.get(giver).setAvailable(true);
+        Map<String, CompletableFuture<EventPosition>> during = new TreeMap<>();
+        before.keySet().forEach(key -> during.put(key, late.publisher().publishAsync(STREAM, Event.ofText(key, "d"))));
+        // Keys that stay there are stored, so it is reached.
+        await().until(() -> before.entrySet().stream()
+                .anyMatch(entry ->
+                        entry.getValue() == giver && during.get(entry.getKey()).isDone()));
+
+        assertThat(steady.moveShards(THREE).isDone()).isTrue();
+
+        Map<String, Integer> after = shardsOfKeys(steady);
+        List<String> moved = before.keySet().stream()
+                .filter(key -> before.get(key) == giver && after.get(key) == 2)
+                .toList();
+        assertThat(moved).isNotEmpty();
+        assertThat(moved)
+                .allSatisfy(key -> assertThat(
+                                during.get(key).get(1, TimeUnit.MINUTES).shard())
+                        .isEqualTo(2));
+    }
+
+    /** The shard that has closed slots in the move in progress. */
+    private int closedGiver() throws SQLException {
+        for (int shard = 0; shard < 2; shard++) {
+            List<String> closed = Sql.query(
+                    cluster.dataSources().get(shard),
+                    "SELECT shard_number FROM eventsql.shard WHERE former_slot_map IS NOT NULL");
+            if (!closed.isEmpty()) {
+                return Integer.parseInt(closed.getFirst());
+            }
+        }
+        throw new AssertionError("no shard has closed slots");
+    }
+
+    private static Map<String, Integer> shardsOfKeys(EventSql eventSql) {
+        Map<String, Integer> shards = new TreeMap<>();
+        for (int i = 0; i < MoveCluster.KEYS; i++) {
+            String key = "key-" + i;
+            shards.put(
+                    key,
+                    eventSql.publisher().publish(STREAM, Event.ofText(key, "x")).shard());
+        }
+        return shards;
     }
 }

@@ -9,10 +9,15 @@ import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.PartialPublishException;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import java.sql.Connection;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -59,5 +64,30 @@ class ClosingPublisherIT extends PublishFixture {
                     .isInstanceOf(EventNotStoredException.class)
                     .hasMessageContaining("the publisher is closed");
         });
+    }
+
+    /** Their outcome is that of several shards, whose appenders are closed one after the other. */
+    @Test
+    void publishAllOverTwoShards_afterAndDuringClose_completes() throws Exception {
+        try (TestCluster two = TestCluster.ofShards(2)) {
+            List<Event> events = IntStream.range(0, 50)
+                    .mapToObj(i -> Event.ofText("k" + i, "v"))
+                    .toList();
+            EventSql eventSql = EventSql.builder(two.dataSources())
+                    .settings(settings().build())
+                    .build();
+            String stream = newStream(eventSql, 1);
+            try (Connection holder = two.dataSources().get(1).getConnection()) {
+                holder.setAutoCommit(false);
+                Sql.query(holder, "SELECT partition FROM eventsql.stream_partition FOR UPDATE");
+                CompletableFuture<List<EventPosition>> during =
+                        eventSql.publisher().publishAllAsync(stream, events);
+                assertThat(eventSql.close(Duration.ofSeconds(1))).isFalse();
+                assertThat(failureOf(during)).isInstanceOf(PartialPublishException.class);
+                holder.rollback();
+            }
+            assertThat(failureOf(eventSql.publisher().publishAllAsync(stream, events)))
+                    .isInstanceOf(EventNotStoredException.class);
+        }
     }
 }

@@ -198,8 +198,14 @@ final class BatchSender {
         }
         running = null;
         LOG.warn("Aborting hung connection to {}", shard);
+        // On a thread of its own: closing a TLS connection may wait for the write that hangs, and the caller has other
+        // tasks.
+        Thread.ofPlatform().daemon().name("eventsql-abort-" + shard.name()).start(() -> abort(hung.connection()));
+    }
+
+    private static void abort(Connection connection) {
         try {
-            hung.connection().abort(Runnable::run);
+            connection.abort(Runnable::run);
         } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
             LOG.debug("The connection was returned to its pool before it could be aborted", e);
         }

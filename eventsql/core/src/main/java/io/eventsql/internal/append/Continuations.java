@@ -27,6 +27,8 @@ final class Continuations implements Executor {
     /** The worker that takes what waits; {@code null} if none runs, or all are blocked and none took over yet. */
     private final AtomicReference<@Nullable Worker> active = new AtomicReference<>();
 
+    private volatile boolean closed;
+
     Continuations(String shard) {
         threadName = "eventsql-continuations-" + shard;
     }
@@ -46,7 +48,7 @@ final class Continuations implements Executor {
         }
     }
 
-    /** Adds a task; {@link #start} runs it. */
+    /** Adds a task; {@link #start} runs it, after {@link #close} a thread of its own. */
     @Override
     public void execute(Runnable task) {
         executeAll(List.of(task));
@@ -56,6 +58,9 @@ final class Continuations implements Executor {
     void executeAll(List<Runnable> tasks) {
         if (!tasks.isEmpty()) {
             waiting.add(new Tasks(tasks));
+            if (closed) { // nothing calls start any more
+                startThreads();
+            }
         }
     }
 
@@ -153,6 +158,12 @@ final class Continuations implements Executor {
             overtakeBlocked();
             TimeUnit.MILLISECONDS.sleep(CLOSE_CHECK_MS);
         }
+        closed = true;
+        startThreads();
+    }
+
+    /** Completes the futures that wait, each on a thread of its own. */
+    private void startThreads() {
         for (Runnable task = take(); task != null; task = take()) {
             Runnable late = task;
             startThread(() -> runTask(late));

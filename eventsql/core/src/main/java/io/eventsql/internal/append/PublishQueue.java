@@ -30,6 +30,8 @@ final class PublishQueue {
     private int callsInProgress;
     private int blockedCallers;
     private boolean closed;
+    /** Whether no thread appends any more what waits. */
+    private boolean aborted;
     /** The number of the slot map by which calls must be routed at least: the shard has closed slots since. */
     private long routedSince;
     /** Why the last append to the shard failed, as of the last check of the deadlines. */
@@ -118,14 +120,18 @@ final class PublishQueue {
         }
     }
 
-    /** Adds a call that has waited in the queue of another shard, even if this one is full or closed. */
+    /** Adds a call that has waited in the queue of another shard, even if this one is full or closed; fails it once aborted. */
     void accept(PublishCall call) {
         lock.lock();
         try {
-            enter(call);
+            if (!aborted) {
+                enter(call);
+                return;
+            }
         } finally {
             lock.unlock();
         }
+        call.failAsClosed(null);
     }
 
     /** Has the waiting calls routed anew before the next batch, because the shard has closed slots. */
@@ -401,17 +407,24 @@ final class PublishQueue {
     }
 
     /**
-     * Releases the calls that another shard has accepted and takes back the others, even if the queue is closed.
+     * Releases the calls that another shard has accepted and takes back the others, even if the queue is closed; fails them once it
+     * is aborted.
      *
      * @param moved the calls that another shard has accepted
      * @param staying the calls to append to this shard
      */
     void finishRerouting(List<PublishCall> moved, List<PublishCall> staying) {
+        List<PublishCall> left = List.of();
         lock.lock();
         try {
-            staying.forEach(pending::add);
-            if (!moved.isEmpty()) {
-                moved.forEach(this::release);
+            if (aborted) {
+                left = staying;
+                left.forEach(this::release);
+            } else {
+                staying.forEach(pending::add);
+            }
+            moved.forEach(this::release);
+            if (!moved.isEmpty() || !left.isEmpty()) {
                 spaceFreed.signalAll();
             }
             if (!staying.isEmpty()) {
@@ -420,6 +433,7 @@ final class PublishQueue {
         } finally {
             lock.unlock();
         }
+        left.forEach(call -> call.failAsClosed(null));
     }
 
     /** Returns the bytes of the calls that wait or are being appended. */
@@ -454,8 +468,14 @@ final class PublishQueue {
         }
     }
 
-    /** Fails all remaining calls, sent or not. */
+    /** Fails all remaining calls, sent or not, and those that come back from here on. */
     void abort(@Nullable Throwable shardFailure) {
+        lock.lock();
+        try {
+            aborted = true;
+        } finally {
+            lock.unlock();
+        }
         removeExpired(System.nanoTime() + Long.MAX_VALUE / 2, shardFailure)
                 .forEach(call -> call.failAsClosed(shardFailure));
     }

@@ -89,13 +89,14 @@ final class Router {
     }
 
     private static String notConfigured(Shard shard) {
-        return "the key belongs to shard " + shard.name() + " (number " + shard.number()
+        return "it belongs to shard " + shard.name() + " (number " + shard.number()
                 + "), whose database is not among the data sources of this process. Configure it, and restart";
     }
 
     /** Returns the shard of an event without a key that is identified by an id. */
     Shard route(StreamSpec stream, UUID id) {
-        return shards.get(slots.get().of(stream.name()).owner(KeyHash.slot(KeyHash.of(id.toString()))));
+        SlotMap by = slots.get().of(stream.name());
+        return requireConfigured(stream, shards.get(by.owner(KeyHash.slot(KeyHash.of(id.toString())))));
     }
 
     /** Routes the events of one call; returns one part for each shard involved. */

@@ -268,9 +268,9 @@ public final class Shard {
      */
     void attach(Database reached, String givenName, ShardIdentity stored, String found) {
         name = givenName;
-        learn(stored.mapVersion(), stored.slotMap(), stored.formerSlotMap());
         incarnation.begin(found);
-        database = reached;
+        database = reached; // only shards that have been reached have a say in whose the slots are
+        learn(stored.mapVersion(), stored.slotMap(), stored.formerSlotMap());
     }
 
     /**

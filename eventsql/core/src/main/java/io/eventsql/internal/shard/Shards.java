@@ -365,8 +365,10 @@ public final class Shards {
 
     /** Stops the shards' background threads and waits for their current tasks, at most until the deadline. */
     public void close(long deadlineNanos) {
-        shards.forEach(Shard::stopBackground);
-        shards.forEach(shard -> shard.awaitBackgroundStop(deadlineNanos));
+        List<Shard> all =
+                Stream.concat(numbered.stream(), addedLater.values().stream()).toList();
+        all.forEach(Shard::stopBackground);
+        all.forEach(shard -> shard.awaitBackgroundStop(deadlineNanos));
     }
 
     private void accept(Database database, Opened opened) {

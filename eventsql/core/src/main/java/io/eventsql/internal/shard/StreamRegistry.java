@@ -276,6 +276,7 @@ public final class StreamRegistry {
             return found.get();
         }
         @Nullable SQLException failure = null;
+        @Nullable Shard failed = null;
         boolean answered = false;
         for (Shard shard : shards.all()) {
             try {
@@ -290,10 +291,16 @@ public final class StreamRegistry {
                 }
             } catch (SQLException e) {
                 failure = e;
+                failed = shard;
             }
         }
         if (!answered) {
             throw new EventSqlException("Stream " + name + " could not be read: no shard is available", failure);
+        } else if (failure != null) { // the others may lack it: one has no keys yet, or was down when it was created
+            throw new EventSqlException(
+                    "Stream " + name + " could not be read: " + failed
+                            + " is unavailable, and the others do not have it",
+                    failure);
         }
         throw new UnknownStreamException(name);
     }

@@ -469,6 +469,22 @@ class PublishQueueTest {
         assertThat(queue.finishAndTake(null).calls()).containsExactlyElementsOf(movable);
     }
 
+    /** No thread would append them, and their callers would never return. */
+    @Test
+    void abort_callsThatComeBackOrArriveAfterwards_fail() throws InterruptedException {
+        PublishQueue queue = queue(1);
+        Call rerouted = put(queue, TestCalls.callWithoutKey(1));
+        List<PublishCall> movable = queue.takeReroutable();
+        queue.close();
+        queue.abort(null);
+        queue.finishRerouting(List.of(), movable);
+        assertThat(rerouted.failure()).isInstanceOf(EventNotStoredException.class);
+        assertThat(queue.bufferedBytes()).isZero();
+        Call late = TestCalls.callWithoutKey(1);
+        queue.accept(late.call);
+        assertThat(late.failure()).isInstanceOf(EventNotStoredException.class);
+    }
+
     @Test
     void abort_sentAndUnsentCalls_failDifferently() throws InterruptedException {
         PublishQueue queue = queue(2);
