@@ -7,6 +7,7 @@ import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.CloseDeadline;
+import io.eventsql.internal.consume.ClosingSteps;
 import io.eventsql.internal.consume.ConsumerStatusReader;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
@@ -213,7 +214,8 @@ public final class EventSql implements AutoCloseable {
      * former settings.
      *
      * @param spec all settings of the stream, such as one of {@link #streams} with changes
-     * @throws InvalidInputException if the stream has another number of partitions, which cannot be changed
+     * @throws InvalidInputException if the stream was created with another number of partitions, which only {@link #grow} raises,
+     *     has another storage or key tracking, or is to get compaction although its keys have moved
      * @throws UnknownStreamException if the stream does not exist
      * @throws EventSqlException if it was not changed on a shard, because that is unavailable, this role does not own the
      *     stream, or other views use the JSON view that is to be dropped; retry the call
@@ -256,7 +258,11 @@ public final class EventSql implements AutoCloseable {
         return compaction.status(shard);
     }
 
-    /** Returns all streams, ordered by name. */
+    /**
+     * Returns the streams of all shards that respond, ordered by name.
+     *
+     * @throws EventSqlException if none responds and no stream is known
+     */
     public List<StreamSpec> streams() {
         return streams.all();
     }
@@ -669,7 +675,7 @@ public final class EventSql implements AutoCloseable {
      * Drops view and tables of a continuous aggregate on every shard, and its consumers. Has no effect if it does not exist. Close its
      * members in all processes first: they would create it again.
      *
-     * @param spec its name, stream and table are used, whatever it declares
+     * @param spec only its name, stream and table are used
      * @throws UnknownStreamException if the stream does not exist
      * @throws EventSqlException if a shard is unavailable, this role does not own the tables, or a view uses them; repeat the call
      */
@@ -879,9 +885,12 @@ public final class EventSql implements AutoCloseable {
      * @param maxEvents the maximum number of events, 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}; fewer are returned at the
      *     end of the log, before an event that is missing or cannot be decoded, or once their values, keys and headers
      *     reach {@link ConsumerSpec#DEFAULT_PAGE_BYTES}
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws InvalidInputException if there is no such shard or partition
      * @throws OffsetOutOfRangeException if the offset is below the start of the log or beyond its head
      * @throws EventsMissingException if the first event is missing from the log
      * @throws UndecodableEventException if the first event cannot be decoded
+     * @throws EventSqlException if the shard is unavailable
      */
     public List<StoredEvent> read(EventPosition from, int maxEvents) {
         return read(from, maxEvents, ReadFrom.PRIMARY);
@@ -935,30 +944,35 @@ public final class EventSql implements AutoCloseable {
      *
      * @param timeout the timeout of all steps together. A fifth of it, at most 5 s, is reserved for the steps after the
      *     handlers have ended; they get at least 1 s.
-     * @return {@code false} if the timeout was exceeded: buffered events have failed, or handlers are still running
+     * @return {@code false} if the timeout was exceeded, or the caller interrupted, which ends the wait: buffered events may have
+     *     failed, or handlers are still running
      */
     public boolean close(Duration timeout) {
         InvalidInputException.requireGiven("timeout", timeout);
         if (!closed.compareAndSet(false, true)) {
             return true;
         }
-        CloseDeadline closing = CloseDeadline.after(timeout);
-        long deadline = closing.endNanos();
-        try {
-            aggregates.stop(deadline);
-            boolean inTime = consumers.close(closing);
-            inTime &= publisher.close(deadline);
+        ClosingSteps closing = new ClosingSteps(CloseDeadline.after(timeout));
+        closing.take(by -> {
+            aggregates.stop(by.endNanos());
+            return true;
+        });
+        closing.take(consumers::close);
+        closing.take(by -> publisher.close(by.endNanos()));
+        closing.take(by -> {
             outbox.close();
-            inTime &= relays.close(deadline);
-            consumerStatus.close(deadline);
-            replicas.close(deadline);
-            wakeUp.close(deadline);
-            return inTime;
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return false;
-        } finally {
-            shards.close(deadline);
-        }
+            return relays.close(by.endNanos());
+        });
+        closing.take(by -> {
+            consumerStatus.close(by.endNanos());
+            replicas.close(by.endNanos());
+            wakeUp.close(by.endNanos());
+            return true;
+        });
+        closing.take(by -> {
+            shards.close(by.endNanos());
+            return true;
+        });
+        return closing.end();
     }
 }

@@ -21,6 +21,8 @@ import java.util.List;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -152,5 +154,38 @@ class ParkedKeyIT extends ConsumerFixture {
             awaitLag(stream, 0);
             assertThat(state(stream).getFirst().parkedKeys()).isEqualTo(1);
         }
+    }
+
+    /** The key has no event any more that could be redriven: it must not stay parked. */
+    @Test
+    void drop_whileTheEventIsRedriven_theKeyIsHandledAgain() throws Exception {
+        String stream = newStream(1);
+        CountDownLatch redriven = new CountDownLatch(1);
+        CountDownLatch resume = new CountDownLatch(1);
+        AtomicInteger calls = new AtomicInteger();
+        try (EventSql process = cluster.open()) {
+            process.subscribe(parking(stream), event -> {
+                if (event.text().equals("bad")) {
+                    if (calls.incrementAndGet() == 2) {
+                        redriven.countDown();
+                        resume.await();
+                    }
+                    throw new IllegalStateException("cannot handle it");
+                }
+                handled.add(event);
+            });
+            process.publisher().publish(stream, Event.ofText("k", "bad"));
+            awaitParked(process, stream, 1);
+            process.consumer(stream, "c").redrive();
+            redriven.await();
+            ParkedEvent parked = process.consumer(stream, "c").parkedEvents(1).getFirst();
+            assertThat(process.consumer(stream, "c").drop(List.of(parked.event().position())))
+                    .isEqualTo(1L);
+            resume.countDown();
+            await().until(() -> process.consumer(stream, "c").state().getFirst().parkedKeys() == 0);
+            process.publisher().publish(stream, Event.ofText("k", "good"));
+            handled.awaitSize(1);
+        }
+        assertThat(handled.texts()).containsExactly("good");
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.fault;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.ConsumerSpec;
@@ -10,13 +11,16 @@ import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
+import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
 import java.time.Duration;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -138,5 +142,57 @@ class CloseTimeoutIT {
                     .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);
             database.proxy().heal();
         }
+    }
+
+    /** A handler that still runs is waited for by the next call, and no call says that it has ended. */
+    @Test
+    void closeAgain_handlerStillRuns_waitsForIt() throws Exception {
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+            EventSql eventSql = open(database);
+            Subscription member = eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {
+                begun.countDown();
+                release.await();
+            });
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+            begun.await();
+            assertThat(member.close(Duration.ZERO)).isFalse();
+            assertThat(member.close(Duration.ofMillis(100))).isFalse();
+            CompletableFuture<Boolean> waiting = CompletableFuture.supplyAsync(() -> member.close(TIMEOUT));
+            assertThat(eventSql.close(Duration.ofMillis(500))).isFalse();
+            assertThat(waiting).isNotDone();
+            release.countDown();
+            assertThat(waiting.get()).isTrue();
+        }
+    }
+
+    /** Goal: an interrupt makes closing short, and leaves nothing out: a second call could not do that any more. */
+    @Test
+    void close_callerIsInterrupted_allThreadsEnd() throws Exception {
+        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+            EventSql eventSql = open(database);
+            CountDownLatch handled = new CountDownLatch(1);
+            eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> handled.countDown());
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+            handled.await();
+            Set<Thread> before = libraryThreads();
+            assertThat(before).isNotEmpty();
+
+            Thread.currentThread().interrupt();
+            boolean inTime = eventSql.close(TIMEOUT);
+
+            assertThat(Thread.interrupted()).isTrue();
+            assertThat(inTime).isFalse();
+            await().untilAsserted(() -> assertThat(libraryThreads()).doesNotContainAnyElementsOf(before));
+            assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("late")))
+                    .isInstanceOf(EventNotStoredException.class);
+        }
+    }
+
+    private static Set<Thread> libraryThreads() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> thread.getName().startsWith("eventsql-"))
+                .collect(Collectors.toSet());
     }
 }

@@ -9,7 +9,9 @@ import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.FailurePolicy;
 import io.eventsql.PartitionState;
+import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EventsDb;
@@ -19,6 +21,7 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.FaultProxy;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
+import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -321,13 +324,107 @@ class MembershipFaultsIT {
                 .hasSize(3 + more);
     }
 
+    /** The handler has not failed: neither its event nor its key may be parked, however few attempts it has. */
+    @Test
+    void commit_hangsAndIsStoredLater_oneAttemptAllowed_nothingIsParked() throws Exception {
+        open(Settings.builder()
+                .networkTimeout(Duration.ofSeconds(1))
+                .lease(Duration.ofMinutes(1))
+                .heartbeat(Duration.ofSeconds(20)));
+        Sql.execute(goodPool, "CREATE TABLE public.effect_of_hung_commit (value text PRIMARY KEY)");
+        AtomicInteger calls = new AtomicInteger();
+        ConsumerSpec parking = spec.withFailurePolicy(FailurePolicy.PARK_KEY)
+                .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+        faulty.subscribeTransactional(parking, (event, connection) -> {
+            calls.incrementAndGet();
+            insertEffect(connection, "effect_of_hung_commit", event.text());
+        });
+        awaitAssignedTo(1);
+        AtomicBoolean isHeld = new AtomicBoolean();
+        proxy.planRequests(
+                FaultProxy.COMMIT,
+                number -> calls.get() == 1 && isHeld.compareAndSet(false, true) ? RequestFault.HOLD_REQUEST : null);
+        int partition =
+                good.publisher().publish(stream, Event.ofText("key", "first")).partition();
+        await().atMost(DEADLINE).until(() -> calls.get() >= 2); // the member no longer waits for the response
+        proxy.releaseHeld();
+        await().atMost(DEADLINE).until(() -> states().get(partition).nextOffset() == 1);
+        good.publisher().publish(stream, Event.ofText("key", "second"));
+        await().atMost(DEADLINE).until(() -> states().get(partition).nextOffset() == 2);
+        assertThat(good.consumer(stream, "c").parkedEvents(10)).isEmpty();
+        assertThat(Sql.query(goodPool, "SELECT value FROM public.effect_of_hung_commit ORDER BY 1"))
+                .containsExactly("first", "second");
+    }
+
+    /** The next attempt fails because of the first one's effect, and says nothing of the offset that was stored with it. */
+    @Test
+    void commit_storedAndAnswerLost_offsetCannotBeReadAtOnce_theNextEventsAreHandled() throws Exception {
+        open(Settings.builder().lease(Duration.ofMinutes(1)).heartbeat(Duration.ofSeconds(20)));
+        Sql.execute(goodPool, "CREATE TABLE public.effect_of_lost_answer (value text PRIMARY KEY)");
+        AtomicInteger calls = new AtomicInteger();
+        faulty.subscribeTransactional(spec, (event, connection) -> {
+            if (calls.incrementAndGet() == 1) { // its commit is cut, then two attempts to read the offset
+                proxy.planRequests(FaultProxy.COMMIT, number -> {
+                    proxy.planRequests(
+                            "consumer_offsets_v1", read -> read <= 2 ? RequestFault.CUT_BEFORE_RESPONSE : null);
+                    return RequestFault.CUT_BEFORE_RESPONSE;
+                });
+            }
+            insertEffect(connection, "effect_of_lost_answer", event.text());
+        });
+        awaitAssignedTo(1);
+        int partition =
+                good.publisher().publish(stream, Event.ofText("key", "first")).partition();
+        good.publisher().publish(stream, Event.ofText("key", "second"));
+        await().atMost(DEADLINE).until(() -> states().get(partition).nextOffset() == 2);
+        assertThat(Sql.query(goodPool, "SELECT value FROM public.effect_of_lost_answer ORDER BY 1"))
+                .containsExactly("first", "second");
+    }
+
+    private static void insertEffect(Connection connection, String table, String value) throws SQLException {
+        try (PreparedStatement insert = connection.prepareStatement("INSERT INTO public." + table + " VALUES (?)")) {
+            insert.setString(1, value);
+            insert.executeUpdate();
+        }
+    }
+
+    /** All members of a process share a heartbeat, but not the fate of one whose row is locked. */
+    @Test
+    void heartbeat_rowOfOneConsumerIsLocked_leasesOfTheOthersAreRenewed() throws Exception {
+        open(Settings.builder().lease(Duration.ofSeconds(8)).heartbeat(Duration.ofSeconds(1)));
+        faulty.subscribe(spec, event -> {});
+        awaitAssignedTo(1);
+        faulty.subscribe(ConsumerSpec.of(stream, "locked"), event -> {});
+        await().atMost(DEADLINE)
+                .until(() ->
+                        good.consumer(stream, "locked").state().stream().allMatch(state -> state.member() != null));
+        try (Connection holder = goodPool.getConnection()) {
+            holder.setAutoCommit(false);
+            Sql.query(
+                    holder,
+                    "SELECT p.partition FROM eventsql.consumer_partition p JOIN eventsql.consumer c USING (consumer_id)"
+                            + " JOIN eventsql.stream s USING (stream_id) WHERE s.name = ? AND c.name = 'locked'"
+                            + " AND p.partition = 0 FOR UPDATE OF p",
+                    stream);
+            long from = renewedUntilMs();
+            AtomicBoolean expired = new AtomicBoolean();
+            await().atMost(DEADLINE).until(() -> {
+                long until = renewedUntilMs();
+                expired.compareAndSet(false, until < databaseClockMs());
+                return until > from + 16_000;
+            });
+            holder.rollback();
+            assertThat(expired).isFalse();
+        }
+    }
+
     /** Returns when the next lease of this stream's consumer expires. */
     private long renewedUntilMs() throws SQLException {
         return Long.parseLong(Sql.query(
                         goodPool,
                         "SELECT (extract(epoch FROM min(p.expires_at)) * 1000)::bigint FROM eventsql.consumer_partition p"
-                                + " JOIN eventsql.consumer USING (consumer_id) JOIN eventsql.stream s USING (stream_id)"
-                                + " WHERE s.name = ?",
+                                + " JOIN eventsql.consumer c USING (consumer_id) JOIN eventsql.stream s USING (stream_id)"
+                                + " WHERE s.name = ? AND c.name = 'c'",
                         stream)
                 .getFirst());
     }

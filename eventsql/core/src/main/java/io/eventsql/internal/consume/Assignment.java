@@ -56,6 +56,7 @@ final class Assignment {
     private final UndecodableEvents undecodable = new UndecodableEvents();
     private volatile CompactedRanges compacted = CompactedRanges.NONE;
     private boolean redriveRequested;
+    private volatile boolean commitInDoubt;
     private final KeyQueues keyQueues;
     private final CircuitBreaker circuit;
     private volatile State state = State.ACTIVE;
@@ -484,6 +485,15 @@ final class Assignment {
     /** Returns how many events are handled and not committed, in key-parallel mode also those that are handled ahead. */
     synchronized long uncommittedEvents() {
         return progress.uncommittedEvents();
+    }
+
+    /** Returns whether a commit of a handler's transaction has no answer, and may be stored, also later. */
+    boolean isCommitInDoubt() {
+        return commitInDoubt;
+    }
+
+    void setCommitInDoubt(boolean value) {
+        commitInDoubt = value;
     }
 
     /** Records a committed offset. Within an epoch offsets only rise: an older one that was read late changes nothing. */

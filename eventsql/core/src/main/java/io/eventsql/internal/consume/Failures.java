@@ -76,15 +76,16 @@ final class Failures {
             return parkKey(assignment, event, key, attempts, error);
         }
         DeadLetters.CopyStep copy = deadLetters.copyStep(assignment, event, text, attempts);
-        boolean done = pass(assignment, event, event, copy, "the dead letter of offset " + event.offset());
-        if (done && copy.isErased()) {
+        FencedSteps.Outcome outcome =
+                pass(assignment, event, event, copy, "the dead letter of offset " + event.offset());
+        if (outcome.isStored() && copy.isErased()) {
             reportErased(assignment, 1);
-        } else if (done) {
+        } else if (outcome.isStored()) {
             deadLetters.signalCopy(event.partition());
             LOG.warn("Dead-lettered event {} to {}: {}", event.position(), spec.deadLetterStream(), text);
             listeners.call(l -> l.deadLettered(event, spec.name(), attempts, error));
         }
-        return done;
+        return outcome.isPassed();
     }
 
     private boolean parkKey(Assignment assignment, StoredEvent event, String key, int attempts, Throwable error) {
@@ -94,15 +95,16 @@ final class Failures {
             return false;
         }
         ParkStep park = new ParkStep(assignment, List.of(event), text, attempts);
-        boolean done = pass(assignment, event, event, park, "the parked event at offset " + event.offset());
-        if (done && park.erased > 0) {
+        FencedSteps.Outcome outcome =
+                pass(assignment, event, event, park, "the parked event at offset " + event.offset());
+        if (outcome.isStored() && park.erased > 0) {
             reportErased(assignment, park.erased);
-        } else if (done) {
+        } else if (outcome.isStored()) {
             assignment.parkedKeys().add(key);
             LOG.warn("Parked event {} and its key: {}", event.position(), text);
             listeners.call(l -> l.keyParked(event, spec.name(), attempts, error));
         }
-        return done;
+        return outcome.isPassed();
     }
 
     /**
@@ -115,16 +117,16 @@ final class Failures {
         StoredEvent first = events.getFirst();
         StoredEvent last = events.getLast();
         ParkStep park = new ParkStep(assignment, events, KEY_IS_PARKED, 0);
-        boolean done = pass(
+        FencedSteps.Outcome outcome = pass(
                 assignment,
                 first,
                 last,
                 park,
                 "the events of parked keys at offsets " + first.offset() + " to " + last.offset());
-        if (done && park.erased > 0) {
+        if (outcome.isStored() && park.erased > 0) {
             reportErased(assignment, park.erased);
         }
-        return done;
+        return outcome.isPassed();
     }
 
     private void reportErased(Assignment assignment, int events) {
@@ -179,10 +181,11 @@ final class Failures {
      */
     boolean passMissing(Assignment assignment, long first, long next) {
         assignment.recordMissing(first, next);
-        return pass(assignment, first, next, TransactionStep.NONE, "the offset after missing events");
+        return pass(assignment, first, next, TransactionStep.NONE, "the offset after missing events")
+                .isPassed();
     }
 
-    private boolean pass(
+    private FencedSteps.Outcome pass(
             Assignment assignment, StoredEvent first, StoredEvent last, TransactionStep step, String stored) {
         return pass(assignment, first.offset(), last.offset() + 1, step, stored);
     }
@@ -194,13 +197,21 @@ final class Failures {
     }
 
     /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */
-    private boolean pass(Assignment assignment, long first, long next, TransactionStep step, String stored) {
-        if (!stopIfRefused(assignment, stored, steps.commit(assignment, first, next, step, stored))) {
-            return false;
+    private FencedSteps.Outcome pass(
+            Assignment assignment, long first, long next, TransactionStep step, String stored) {
+        FencedSteps.Outcome outcome = steps.commit(assignment, first, next, step, stored);
+        stopIfRefused(assignment, stored, outcome);
+        if (outcome.isPassed()) {
+            assignment.recordHandled(first, next);
+            committer.request();
         }
-        assignment.recordHandled(first, next);
-        committer.request();
-        return true;
+        if (outcome.isPassed() && !outcome.isStored()) {
+            LOG.info(
+                    "{}: {} was not stored: it was handled after all, but the answer to its commit was lost",
+                    assignment.name(),
+                    stored);
+        }
+        return outcome;
     }
 
     /**
@@ -209,15 +220,16 @@ final class Failures {
      * @param stored what the step stores, for messages
      */
     boolean commitWith(Assignment assignment, TransactionStep step, String stored) {
-        return stopIfRefused(assignment, stored, steps.commit(assignment, step, stored));
+        FencedSteps.Outcome outcome = steps.commit(assignment, step, stored);
+        stopIfRefused(assignment, stored, outcome);
+        return outcome.isStored();
     }
 
-    private boolean stopIfRefused(Assignment assignment, String stored, FencedSteps.Outcome outcome) {
+    private void stopIfRefused(Assignment assignment, String stored, FencedSteps.Outcome outcome) {
         @Nullable SQLException refusal = outcome.refusal();
         if (refusal != null) {
             stop(assignment, "the database refused " + stored + ": " + SqlErrors.message(refusal));
         }
-        return outcome.isCommitted();
     }
 
     /** Stops the partition and stores why: its events are handled again when it is resumed. */
@@ -245,7 +257,7 @@ final class Failures {
                         next,
                         error,
                         outcome.refusal());
-            } else if (outcome.isCommitted()) {
+            } else if (outcome.isStored()) {
                 LOG.error("Stopped {} at offset {}: {}", assignment.name(), next, error);
                 listeners.call(l -> l.partitionStopped(assignment.name(), next, error));
                 member.remove(assignment, Reason.STOPPED);

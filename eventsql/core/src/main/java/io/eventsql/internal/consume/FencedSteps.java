@@ -38,11 +38,19 @@ final class FencedSteps {
     /**
      * The outcome of a step. It is neither committed nor refused if the partition has ended or the member closes.
      *
+     * @param isPassed whether the events are passed
+     * @param isStored whether the step is stored; it is not if the events were handled after all: the answer to their commit was lost
      * @param refusal the error of a step that the database refuses, however often it is repeated
      */
-    record Outcome(boolean isCommitted, @Nullable SQLException refusal) {
-        private static final Outcome COMMITTED = new Outcome(true, null);
-        private static final Outcome ENDED = new Outcome(false, null);
+    record Outcome(
+            boolean isPassed, boolean isStored, @Nullable SQLException refusal) {
+        private static final Outcome STORED = new Outcome(true, true, null);
+        private static final Outcome HANDLED_BEFORE = new Outcome(true, false, null);
+        private static final Outcome ENDED = new Outcome(false, false, null);
+
+        private static Outcome refused(SQLException refusal) {
+            return new Outcome(false, false, refusal);
+        }
     }
 
     /** Runs the step in a transaction that passes no event, and only proves that the partition is still owned. */
@@ -61,9 +69,9 @@ final class FencedSteps {
         FailureSeries failures = new FailureSeries();
         Outcome outcome = repeat(assignment, first, next, step, stored, failures);
         int failed = failures.end();
-        if (failed > 0 && outcome.isCommitted()) {
+        if (failed > 0 && outcome.isStored()) {
             LOG.info("Stored {} of {} after {} failed attempts", stored, assignment.name(), failed);
-        } else if (failed > 0) {
+        } else if (failed > 0 && !outcome.isPassed()) {
             LOG.warn(
                     "Did not store {} of {} in {} attempts, because the partition stops, is released or was lost",
                     stored,
@@ -77,13 +85,17 @@ final class FencedSteps {
             Assignment assignment, long first, long next, TransactionStep step, String stored, FailureSeries failures) {
         int otherOffsets = 0;
         int protocolErrors = 0;
+        boolean mayBeStored = false;
         while (!assignment.hasEnded()) {
             long retryMs;
             Thread.interrupted(); // left by a handler: it would break the connection
             try {
                 step.prepare();
-                if (committer.commitWith(assignment, first, next, step)) {
-                    return Outcome.COMMITTED;
+                OffsetCommitter.Commit commit = committer.commitWith(assignment, first, next, step);
+                if (commit != OffsetCommitter.Commit.REFUSED) {
+                    return commit == OffsetCommitter.Commit.STORED || mayBeStored
+                            ? Outcome.STORED
+                            : Outcome.HANDLED_BEFORE;
                 }
                 if (++otherOffsets == OTHER_OFFSETS_MAX && !assignment.hasEnded()) {
                     committer.lose(assignment, "its stored offset is not the one that this member has committed");
@@ -96,9 +108,10 @@ final class FencedSteps {
                     return Outcome.ENDED;
                 }
                 ErrorKind kind = SqlErrors.classify(e);
+                mayBeStored |= kind == ErrorKind.IN_DOUBT;
                 protocolErrors += kind == ErrorKind.PROTOCOL ? 1 : 0;
                 if (kind == ErrorKind.CONTENT || protocolErrors == PROTOCOL_ERRORS_MAX) {
-                    return new Outcome(false, e);
+                    return Outcome.refused(e);
                 }
                 if (kind == ErrorKind.PROTOCOL && deadLetters.remedy(assignment, e)) {
                     continue;

@@ -6,6 +6,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The virtual threads on which a member's handlers run, and the permits that limit how many of its partitions are
@@ -43,9 +44,12 @@ final class HandlerThreads {
         return permits;
     }
 
-    void shutdown() {
-        if (executor instanceof ExecutorService service) {
-            service.shutdown();
+    /** Rejects further tasks and waits for those that run; returns {@code false} if one does at the deadline. */
+    boolean shutdown(long deadlineNanos) throws InterruptedException {
+        if (!(executor instanceof ExecutorService service)) {
+            return true;
         }
+        service.shutdown();
+        return service.awaitTermination(Math.max(0, deadlineNanos - System.nanoTime()), TimeUnit.NANOSECONDS);
     }
 }

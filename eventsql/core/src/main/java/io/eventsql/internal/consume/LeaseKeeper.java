@@ -5,18 +5,21 @@ import io.eventsql.Settings;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
+import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -61,6 +64,8 @@ final class LeaseKeeper implements WakeUpTarget {
     private final WorkerCheck workers;
     private final LeaseRenewals renewals;
     private final HeartbeatTurns<Participant> turns;
+    /** The members whose rows another transaction had locked at their last heartbeat. */
+    private final Set<Participant> locked = new HashSet<>();
 
     private final ServiceThread thread;
     private int failures;
@@ -165,12 +170,13 @@ final class LeaseKeeper implements WakeUpTarget {
         try {
             letClosedLeave();
             recoverAll();
-            if (due.heartbeat()) {
-                heartbeat();
-            }
+            @Nullable SQLException conflict = due.heartbeat() ? heartbeat() : null;
             releaseDrained();
             letClosedLeave();
-            done = true;
+            done = conflict == null;
+            if (conflict != null) {
+                report(conflict);
+            }
         } catch (SQLException | RuntimeException e) {
             report(e);
         } finally {
@@ -188,7 +194,8 @@ final class LeaseKeeper implements WakeUpTarget {
         turns.request(among.stream().filter(requested).toList(), System.nanoTime());
     }
 
-    private void heartbeat() throws SQLException {
+    /** Returns the error of a member whose rows another transaction has locked, if there is one. */
+    private @Nullable SQLException heartbeat() throws SQLException {
         long sentAt = System.nanoTime();
         schedule.scheduleAt(sentAt + heartbeatNanos);
         boolean isSuspended = workers.requiresRelease(sentAt);
@@ -198,28 +205,70 @@ final class LeaseKeeper implements WakeUpTarget {
                 .filter(p -> p.member().membership().incarnation().equals(incarnation))
                 .toList();
         List<Participant> turn = turns.next(current, sentAt);
-        if (!turn.isEmpty()) {
-            List<Heartbeat> heartbeats =
-                    turn.stream().map(p -> Heartbeat.of(p, sentAt)).toList();
-            List<HeartbeatReply> replies;
-            try {
-                replies = send(heartbeats, incarnation);
-            } catch (SQLException e) {
-                if (!shard.recheckAfter(e, incarnation)) {
-                    throw e;
+        turns.sent(turn, current, sentAt);
+        @Nullable SQLException conflict = null;
+        try {
+            List<Participant> alone = sendTogether(turn, incarnation, sentAt);
+            for (int i = 0; i < alone.size(); i++) {
+                SQLException failure = sendAlone(alone.get(i), incarnation);
+                conflict = failure == null ? conflict : failure;
+                if (failure != null && System.nanoTime() - sentAt > heartbeatNanos) {
+                    requestTurns(alone.subList(i + 1, alone.size()), participants::contains);
+                    break; // those without locks have their turn again
                 }
-                schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RETRY_MIN_MS));
-                return;
             }
-            turns.sent(turn, current, sentAt);
-            try {
-                applyAll(heartbeats, replies, sentAt);
-            } catch (SQLException | RuntimeException e) {
-                requestTurns(turn, participants::contains); // what failed is repeated
+        } catch (SQLException | RuntimeException e) {
+            requestTurns(turn, participants::contains); // what failed is repeated
+            if (!(e instanceof SQLException sql) || !shard.recheckAfter(sql, incarnation)) {
                 throw e;
             }
+            schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RETRY_MIN_MS));
+            return null;
         }
         schedule.scheduleWithin(turns.nanosToNext(current, System.nanoTime()));
+        return conflict;
+    }
+
+    /** Sends one heartbeat for all members, but for those whose rows were locked at the last one; returns who needs one of its own. */
+    private List<Participant> sendTogether(List<Participant> turn, String incarnation, long sentAt)
+            throws SQLException {
+        List<Participant> together =
+                turn.stream().filter(p -> !locked.contains(p)).toList();
+        try {
+            sendFor(together, incarnation, sentAt);
+        } catch (SQLException e) {
+            if (!SqlErrors.isLockConflict(e)) {
+                throw e;
+            }
+            return turn.stream()
+                    .sorted(Comparator.comparing(locked::contains)) // those without known locks first: the others wait
+                    .toList();
+        }
+        return turn.stream().filter(locked::contains).toList();
+    }
+
+    /** Sends a heartbeat for one member, so that locked rows of it do not take the leases of the others; returns the conflict. */
+    private @Nullable SQLException sendAlone(Participant participant, String incarnation) throws SQLException {
+        try {
+            sendFor(List.of(participant), incarnation, System.nanoTime());
+            locked.remove(participant);
+            return null;
+        } catch (SQLException e) {
+            if (!SqlErrors.isLockConflict(e)) {
+                throw e;
+            }
+            locked.add(participant);
+            requestTurns(List.of(participant), participants::contains);
+            return e;
+        }
+    }
+
+    private void sendFor(List<Participant> members, String incarnation, long sentAt) throws SQLException {
+        if (!members.isEmpty()) {
+            List<Heartbeat> heartbeats =
+                    members.stream().map(p -> Heartbeat.of(p, sentAt)).toList();
+            applyAll(heartbeats, send(heartbeats, incarnation), sentAt);
+        }
     }
 
     private List<HeartbeatReply> send(List<Heartbeat> heartbeats, String incarnation) throws SQLException {
@@ -319,6 +368,7 @@ final class LeaseKeeper implements WakeUpTarget {
         ShardMember member = participant.member();
         participants.remove(participant);
         turns.remove(participant);
+        locked.remove(participant);
         fetchers.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();

@@ -151,7 +151,9 @@ final class Member implements Subscription {
 
     @Override
     public boolean close(Duration timeout) {
-        return !beginClose() || awaitClosed(CloseDeadline.after(requireTimeout(timeout)));
+        CloseDeadline deadline = CloseDeadline.after(requireTimeout(timeout));
+        beginClose();
+        return awaitClosed(deadline);
     }
 
     private static Duration requireTimeout(@Nullable Duration timeout) {
@@ -161,25 +163,20 @@ final class Member implements Subscription {
         return timeout;
     }
 
-    /**
-     * Begins to close: no further event is handled.
-     *
-     * @return {@code false} if it was closed before
-     */
-    boolean beginClose() {
+    /** Begins to close: no further event is handled. */
+    void beginClose() {
         synchronized (this) {
             if (closed) {
-                return false;
+                return;
             }
             closed = true;
         }
         closeSignal.close();
         pipelines.forEach(ShardPipeline::beginClose);
-        return true;
     }
 
     /**
-     * Waits for the handlers, whose partitions are released as they end.
+     * Waits for the handlers, whose partitions are released as they end. After a wait that was too short it can be called again.
      *
      * @return whether all of them have ended before the deadline
      */
@@ -189,13 +186,17 @@ final class Member implements Subscription {
             for (ShardPipeline pipeline : pipelines) {
                 ended &= pipeline.awaitClosed(deadline);
             }
+            // One that has left without its handlers waits for them here.
+            boolean terminated = handlerThreads.shutdown(ended ? System.nanoTime() : deadline.handlersNanos());
+            ended |= terminated;
         } catch (InterruptedException e) {
             pipelines.forEach(ShardPipeline::leaveNow);
             Thread.currentThread().interrupt();
             ended = false;
         }
-        handlerThreads.shutdown();
-        owner.memberClosed(this);
+        if (ended) {
+            owner.memberClosed(this);
+        }
         return ended;
     }
 }

@@ -3,8 +3,10 @@ package io.eventsql.internal.consume;
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ConsumerTable.Offset;
+import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -50,6 +52,10 @@ final class OffsetCommitter {
 
     /** Commits now what the member has handled. */
     void commit() throws SQLException {
+        commit(shard.require());
+    }
+
+    private void commit(Database database) throws SQLException {
         lock.lock();
         try {
             Uncommitted own = uncommitted();
@@ -59,10 +65,9 @@ final class OffsetCommitter {
             Membership taker = own.taker();
             Set<Integer> committed;
             try {
-                committed = shard.require()
-                        .call(connection -> shard.tables()
-                                .offsets()
-                                .commit(connection, taker.incarnation(), taker.consumerId(), own.handled()));
+                committed = database.call(connection -> shard.tables()
+                        .offsets()
+                        .commit(connection, taker.incarnation(), taker.consumerId(), own.handled()));
             } catch (SQLException e) {
                 if (!isOfOtherIncarnation(e, taker.incarnation())) {
                     throw e;
@@ -108,18 +113,27 @@ final class OffsetCommitter {
     /**
      * Commits now what the member has handled, unless another commit of it is under way.
      *
+     * @param timeout how long to wait for the database at most
      * @return whether it was done
      */
-    boolean tryCommit() throws SQLException {
+    boolean tryCommit(Duration timeout) throws SQLException {
         if (!lock.tryLock()) {
             return false;
         }
         try {
-            commit();
+            commit(shard.require().withNetworkTimeout(timeout));
             return true;
         } finally {
             lock.unlock();
         }
+    }
+
+    /** The outcome of a commit together with other statements. */
+    enum Commit {
+        STORED,
+        /** Nothing was done, because the offset is committed already: by an earlier attempt, or with what a handler has written. */
+        PASSED_BEFORE,
+        REFUSED
     }
 
     /**
@@ -128,13 +142,13 @@ final class OffsetCommitter {
      *
      * @param first the offset of the first event that counts as handled with it
      * @param next the offset after the last one
-     * @return {@code false} if it was refused: everything was rolled back; the assignment has ended if it is lost
+     * @return {@link Commit#REFUSED} if everything was rolled back; the assignment has ended if it is lost
      */
-    boolean commitWith(Assignment assignment, long first, long next, TransactionStep step) throws SQLException {
+    Commit commitWith(Assignment assignment, long first, long next, TransactionStep step) throws SQLException {
         lock.lock();
         try {
             if (next > first && assignment.committedOffset() >= next) {
-                return true; // an earlier attempt, whose answer was lost, was stored
+                return Commit.PASSED_BEFORE;
             }
             Handled handled = assignment.progressWith(first, next);
             boolean committed;
@@ -150,14 +164,14 @@ final class OffsetCommitter {
                 if (!isOfOtherIncarnation(e, assignment.incarnation())) {
                     throw e;
                 }
-                return false;
+                return Commit.REFUSED;
             }
             if (!committed) {
                 reconcile();
-                return false;
+                return Commit.REFUSED;
             }
             assignment.recordCommitted(handled.toOffset());
-            return true;
+            return Commit.STORED;
         } finally {
             lock.unlock();
         }

@@ -29,6 +29,8 @@ final class PartitionTransfers {
     private final Duration answerTimeout;
     private final WakeUp wakeUp;
     private final Listeners listeners;
+    /** The number of partitions to take at once: after a failure half as many, because it may have taken too long. */
+    private int takeMax = Integer.MAX_VALUE;
 
     PartitionTransfers(Shard shard, Duration lease, Duration answerTimeout, WakeUp wakeUp, Listeners listeners) {
         this.shard = shard;
@@ -49,6 +51,18 @@ final class PartitionTransfers {
      * @return how many were taken; {@code 0} if the member closes, which has released them again
      */
     int take(ShardMember member, int wanted) throws SQLException {
+        int number = Math.min(wanted, takeMax);
+        try {
+            int taken = takeAtOnce(member, number);
+            takeMax = takeMax > Integer.MAX_VALUE / 2 ? Integer.MAX_VALUE : 2 * takeMax;
+            return taken;
+        } catch (SQLException | RuntimeException e) {
+            takeMax = Math.max(1, number / 2);
+            throw e;
+        }
+    }
+
+    private int takeAtOnce(ShardMember member, int wanted) throws SQLException {
         Membership membership = member.membership();
         List<Integer> except = member.notToTake();
         long sentAt = System.nanoTime();
@@ -126,7 +140,7 @@ final class PartitionTransfers {
         if (drained.isEmpty()) {
             return true;
         }
-        if (!committer.tryCommit()) {
+        if (!committer.tryCommit(answerTimeout)) {
             return false;
         }
         release(member, drained.stream().map(Assignment::partition).toList());
@@ -146,11 +160,12 @@ final class PartitionTransfers {
     /**
      * Rule 6 (Leave): commits, releases the partitions whose handlers have ended, and deletes the member's row.
      *
-     * @return {@code false} if it failed and is to be retried once: a connection may just have broken
+     * @return {@code false} if it is to be repeated: another commit of the member is under way; or it failed, then once: a connection
+     *     may just have broken
      */
     boolean leave(ShardMember member, OffsetCommitter committer) {
         try {
-            commitAndLeave(member, committer);
+            return commitAndLeave(member, committer);
         } catch (SQLException | RuntimeException e) {
             if (member.allowLastAttempt()) {
                 return false;
@@ -164,12 +179,14 @@ final class PartitionTransfers {
         return true;
     }
 
-    private void commitAndLeave(ShardMember member, OffsetCommitter committer) throws SQLException {
+    private boolean commitAndLeave(ShardMember member, OffsetCommitter committer) throws SQLException {
         List<Integer> drained = member.assignments().stream()
                 .filter(assignment -> !assignment.isHandling())
                 .map(Assignment::partition)
                 .toList();
-        committer.commit();
+        if (!committer.tryCommit(answerTimeout)) {
+            return false;
+        }
         database().call(connection -> {
             shard.tables().leases().release(connection, member.consumerId(), member.memberId(), drained);
             return drained;
@@ -179,5 +196,6 @@ final class PartitionTransfers {
             return drained;
         });
         wakeUp.consumerChanged(shard, member.consumerId());
+        return true;
     }
 }

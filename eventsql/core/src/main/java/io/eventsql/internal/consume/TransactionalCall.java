@@ -44,6 +44,9 @@ record TransactionalCall(
         long first = events.getFirst().offset();
         long next = events.getLast().offset() + 1;
         boolean isRedrive = !alsoCommit.equals(TransactionStep.NONE); // the offset was passed when they were parked
+        if (assignment.isCommitInDoubt()) {
+            readStored(assignment);
+        }
         if (!isRedrive && next <= assignment.committedOffset()) {
             return; // an earlier commit, whose answer was lost, was stored
         }
@@ -75,6 +78,7 @@ record TransactionalCall(
             });
             if (committed) {
                 assignment.recordCommitted(handled.toOffset());
+                assignment.setCommitInDoubt(false);
                 return;
             }
         } catch (Exception e) {
@@ -82,18 +86,25 @@ record TransactionalCall(
                 return; // redriven already: everything was rolled back
             }
             boolean isOfHandler = !commitBegun[0] && !(e instanceof SQLException);
-            if (isOfHandler) {
+            if (isOfHandler && !assignment.isCommitInDoubt()) {
                 throw e;
             }
             if (SqlErrors.isOtherIncarnation(e)) {
                 recheckIncarnation(e, assignment);
                 throw new NotHandledException("everything was rolled back: " + e.getMessage(), e);
             }
-            if (commitBegun[0] && !isRedrive && reconcileAfter(e, assignment, next)) {
+            boolean isUnavailable = e instanceof Database.UnavailableException || (commitBegun[0] && isOfCondition(e));
+            if (commitBegun[0]
+                    && isUnavailable) { // the server may commit it even after the next statement has read the offset
+                assignment.setCommitInDoubt(true);
+            }
+            boolean mayBeStored = commitBegun[0] || assignment.isCommitInDoubt();
+            if (mayBeStored && !isRedrive && reconcileAfter(e, assignment, next)) {
+                assignment.setCommitInDoubt(false);
                 return;
             }
             requireOwned(assignment);
-            if (e instanceof Database.UnavailableException) {
+            if (isUnavailable) {
                 throw new NotHandledException("database unavailable: " + e.getMessage(), e);
             }
             if (commitBegun[0] && e instanceof SQLException sql && MissingPrivilegeException.isMissingPrivilege(sql)) {
@@ -108,6 +119,26 @@ record TransactionalCall(
             throw new NotHandledException(
                     "the offset had changed, everything was rolled back", new SQLException("commit refused", "40001"));
         }
+    }
+
+    /** Reads the stored offset: a commit whose answer was lost may be stored, and the handler would fail because of its own effects. */
+    private void readStored(Assignment assignment) throws NotHandledException, LostException {
+        try {
+            committer.reconcile();
+        } catch (SQLException e) {
+            throw new NotHandledException(
+                    "whether the last commit is stored could not be determined: " + e.getMessage(), e);
+        }
+        requireOwned(assignment);
+    }
+
+    /** Returns whether a commit failed because of the condition of the database or of the connection to it. */
+    private static boolean isOfCondition(Exception e) {
+        return e instanceof SQLException sql
+                && switch (SqlErrors.classify(sql)) {
+                    case NOT_SENT, IN_DOUBT, ENVIRONMENT -> true;
+                    case CONTENT, PROTOCOL -> false;
+                };
     }
 
     /** Commits the offsets before the events that have no event to be handled, because compaction has removed it. */

@@ -440,13 +440,14 @@ public final class ParkedEventTable {
         return freed;
     }
 
-    /** Records that the redrive of an event failed: it stays parked, and so does its key. */
+    /** Records that the redrive of an event failed: it stays parked, and so does its key, unless the event was dropped. */
     public void recordFailure(
             Connection connection, int consumerId, int partition, Row row, String error, int attempts) {
         var dsl = Jooq.using(connection);
-        dsl.execute(
+        int recorded = dsl.execute(
                 schema.sql(RECORD_FAILURE), error.replace('\0', ' '), attempts, consumerId, partition, row.offset());
-        if (row.deadLetterOffset() == null) {
+        if (recorded > 0
+                && row.deadLetterOffset() == null) { // else it was dropped in the meantime, which frees its key
             dsl.execute(schema.sql(END_REDRIVE_OF_KEY), consumerId, partition, row.key());
         }
     }
