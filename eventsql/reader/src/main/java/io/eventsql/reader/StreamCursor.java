@@ -18,6 +18,8 @@ public final class StreamCursor {
     private final Duration pollInterval;
     private final Map<StreamPartition, Long> ends;
     private final Map<StreamPartition, ReadPosition> positions;
+    /** What the last read could not read of one shard while it had events of another. */
+    private @Nullable EventReaderException failure;
 
     private StreamCursor(
             EventReader reader,
@@ -46,11 +48,16 @@ public final class StreamCursor {
      *
      * @param timeout how long to wait; zero asks the databases once
      * @return no events if the time has passed, or the cursor is finished
-     * @throws DatabaseUnavailableException if a shard does not respond, and the others have nothing new. Any exception of
-     *     {@link EventReader#read(List)} leaves the positions as they are: the call may be repeated, after {@link #seek} where
-     *     events cannot be read.
+     * @throws DatabaseUnavailableException if a shard does not respond, and the others have nothing new. Any other exception of
+     *     {@link EventReader#read(List)} is thrown once the events of the other shards were returned, if these have some. It leaves the
+     *     positions as they are: the call may be repeated, after {@link #seek} where events cannot be read.
      */
     public List<LogEvent> poll(Duration timeout) throws InterruptedException {
+        EventReaderException former = failure;
+        if (former != null) {
+            failure = null;
+            throw former;
+        }
         long start = System.nanoTime();
         while (true) {
             List<LogEvent> events = new ArrayList<>();
@@ -72,7 +79,7 @@ public final class StreamCursor {
     /** Reads a page of each partition. One shard that fails does not keep the events of the others back. */
     private boolean readShards(List<LogEvent> events) {
         boolean isAdvanced = false;
-        EventReaderException failure = null;
+        EventReaderException now = null;
         for (List<PageRequest> requests : requestsByShard().values()) {
             try {
                 for (PartitionPage page : reader.read(requests)) {
@@ -82,11 +89,15 @@ public final class StreamCursor {
                     events.addAll(page.events());
                 }
             } catch (EventReaderException e) {
-                failure = e;
+                now = e;
+                if (!(e instanceof DatabaseUnavailableException)) {
+                    failure = e;
+                }
             }
         }
-        if (failure != null && events.isEmpty()) {
-            throw failure;
+        if (now != null && events.isEmpty()) {
+            failure = null;
+            throw now;
         }
         return isAdvanced;
     }
@@ -123,5 +134,6 @@ public final class StreamCursor {
         if (former == null) {
             throw new UnknownStreamException(partition);
         }
+        failure = null; // if it was that of another partition, the next read fails in the same way
     }
 }

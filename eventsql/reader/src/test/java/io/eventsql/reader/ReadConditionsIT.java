@@ -232,4 +232,24 @@ class ReadConditionsIT {
             assertThatExceptionOfType(HistoryLostException.class).isThrownBy(() -> reader.read(partition, end));
         }
     }
+
+    /** What cannot be read on one shard is not hidden by the events of another. */
+    @Test
+    void poll_oneShardCannotBeReadAndAnotherHasEvents_failsAtTheNextPoll() throws Exception {
+        try (TestDatabases two = new TestDatabases(2);
+                EventReader reader = EventReader.open(two.shards)) {
+            EventSql both = two.eventSql;
+            both.createStream(StreamSpec.of("spread").withPartitions(1));
+            List<Event> events = IntStream.range(0, 40)
+                    .mapToObj(i -> Event.ofText("k" + i, "v"))
+                    .toList();
+            both.publisher().publishAll("spread", events);
+            TestDatabases.execute(two.shards.getFirst(), "DELETE FROM eventsql.events_spread WHERE event_offset = 0");
+            StreamCursor cursor = reader.cursor(CursorSpec.of("spread"));
+            assertThat(cursor.poll(Duration.ZERO)).isNotEmpty();
+            both.publisher().publishAll("spread", events);
+            assertThatExceptionOfType(EventsMissingException.class).isThrownBy(() -> cursor.poll(Duration.ZERO));
+            assertThat(cursor.poll(Duration.ZERO)).isNotEmpty();
+        }
+    }
 }
