@@ -8,7 +8,7 @@ package io.eventsql;
  * @param nextOffset the offset of the next event to handle
  * @param head the offset of the next event to be published
  * @param logStart the first offset that still exists
- * @param epoch the number of times a member has acquired the partition
+ * @param epoch the number of times the partition was acquired or moved
  */
 public record ConsumerPosition(int shard, int partition, long nextOffset, long head, long logStart, long epoch) {
 

@@ -106,8 +106,8 @@ public interface ContinuousAggregate extends AutoCloseable {
     List<Window> windows(@Nullable String key, Instant from, Instant below, int max);
 
     /**
-     * Returns which events are aggregated, ordered by shard, partition, and first what serves; partitions without an event are
-     * left out.
+     * Returns which events are aggregated, ordered by shard and partition, the serving generation first; partitions without an event
+     * are left out.
      *
      * @throws EventSqlException if a shard is unavailable
      */

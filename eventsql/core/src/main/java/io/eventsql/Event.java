@@ -13,8 +13,9 @@ import org.jspecify.annotations.Nullable;
  * <p>Sizes are limited by {@link Settings#maxEventBytes()}, {@link Settings#maxKeyBytes()} and {@link
  * Settings#maxHeadersBytes()}. Sizes and characters are checked when the event is published.
  *
- * @param key events with the same key keep their order and always go to the same partition of the same shard; {@code
- *     null}: any partition. Must not be empty or contain a NUL character.
+ * @param key events with the same key keep their order, and go to the same partition of the same shard until the stream grows
+ *     ({@link EventSql#grow}) or keys move ({@link EventSql#moveShards}); {@code null}: any partition. Must not be empty or
+ *     contain a NUL character.
  * @param value the payload, opaque to the library; UTF-8 encoded JSON if it is to be queried with SQL's JSON operators
  * @param headers short texts stored next to the payload, queryable with JSON operators in SQL. Names must not be empty;
  *     names and values must not contain a NUL character.

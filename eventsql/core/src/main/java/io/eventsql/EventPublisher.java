@@ -21,6 +21,8 @@ import java.util.concurrent.CompletableFuture;
  *       doubt. An event that the database rejects because of its content, for example by a trigger or a constraint of
  *       the application, fails its call at once and no other. The message contains the database's sentence and the
  *       time waited.
+ *   <li>A caller that is interrupted while it waits gets an {@link EventOutcomeUnknownException} at once, with its interrupt
+ *       flag set. The event may still be stored.
  *   <li>Invalid input is rejected with {@link InvalidInputException} and an unknown stream with {@link
  *       UnknownStreamException}. Both are thrown by the call itself, before anything is sent.
  * </ul>
@@ -84,7 +86,7 @@ public interface EventPublisher {
      *
      * @param events at most {@link Settings#maxBatchEvents()} events and {@link Settings#maxBatchBytes()} bytes
      * @return the positions, in the order of {@code events}
-     * @throws PartialPublishException some shards committed, others did not; reports the outcome of each event
+     * @throws PartialPublishException the outcomes on several shards differ; reports that of each event
      * @throws EventNotStoredException none of the events is stored
      * @throws EventOutcomeUnknownException no event is known to be stored, some may be
      */

@@ -15,7 +15,8 @@ public enum FailurePolicy {
     DEAD_LETTER,
     /**
      * The event and all later events of its key are parked, in order, until they are redriven or dropped; events of
-     * other keys are handled normally. An event without a key is dead-lettered.
+     * other keys are handled normally. An event without a key is dead-lettered. A partition with 100,000 parked keys stops at
+     * the next event that would park one.
      */
     PARK_KEY
 }

@@ -7,7 +7,7 @@ package io.eventsql;
 public enum MissingEventPolicy {
     /**
      * The partition stops before the missing events, after everything before them is handled. The error names the range.
-     * {@link ConsumerControl#seek(EventPosition)} moves the consumer past it.
+     * {@link ConsumerControl#seek(EventPosition)} moves the consumer past it, then {@link ConsumerControl#resume} continues.
      */
     STOP,
     /**

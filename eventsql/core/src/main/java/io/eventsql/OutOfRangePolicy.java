@@ -2,7 +2,10 @@ package io.eventsql;
 
 /** Where a consumer resumes if retention has removed the next event it would handle. */
 public enum OutOfRangePolicy {
-    /** It does not resume: the partition stops until {@link ConsumerControl#seek} moves it. The state shows the error. */
+    /**
+     * It does not resume: the partition stops. {@link ConsumerControl#seek} moves it to an offset that exists, then {@link
+     * ConsumerControl#resume} continues. The state shows the error.
+     */
     FAIL,
     /** At the first event that still exists. Removed events are skipped. */
     EARLIEST,

@@ -5,7 +5,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Thrown if a {@code publishAll} over several shards succeeded on some of them only. Reports the outcome of each event.
+ * Thrown if the events of a {@code publishAll} over several shards have different outcomes: some are stored and others are not,
+ * or some are certainly not stored and others may be. Reports the outcome of each event. Publish those again whose failure is an
+ * {@link EventNotStoredException}.
  */
 public final class PartialPublishException extends EventSqlException {
     private static final long serialVersionUID = 1L;

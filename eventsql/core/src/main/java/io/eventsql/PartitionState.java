@@ -49,7 +49,7 @@ public record PartitionState(
         RUNNING,
         /** Paused by {@link ConsumerControl#pause}. */
         PAUSED,
-        /** Stopped by {@link FailurePolicy#STOP}, {@link OutOfRangePolicy#FAIL} or {@link MissingEventPolicy#STOP}. */
+        /** Stopped by what {@link PartitionState#error()} says, until {@link ConsumerControl#resume}. */
         STOPPED
     }
 

@@ -40,8 +40,8 @@ public final class StartPosition {
     }
 
     /**
-     * Returns the position at the same offset in each partition. If that offset does not exist, {@link OutOfRangePolicy}
-     * applies to a new consumer, and {@link ConsumerControl#seek} is rejected.
+     * Returns the position at the same offset in each partition. If the log starts above it, {@link OutOfRangePolicy}
+     * applies to a new consumer; if it is beyond the head, the partition stops. {@link ConsumerControl#seek} is rejected in both cases.
      *
      * @param offset 0 or more
      */

@@ -9,8 +9,8 @@ public interface Subscription extends AutoCloseable {
     ConsumerSpec spec();
 
     /**
-     * Returns whether the member is running: {@code false} once it was closed, or once another member took over all its
-     * partitions.
+     * Returns whether the member is running: {@code false} once it was closed, or once the consumer was deleted on all shards
+     * ({@link ConsumerControl#delete}). A member without partitions is running.
      */
     boolean isRunning();
 
