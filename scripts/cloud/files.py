@@ -111,8 +111,7 @@ class InfraFiles:
                 f"destroy_infra.py --tag {self.tag}, or choose another --folder"
             )
         else:
-            known = json.loads(self.description.read_text())
-            _replace(self.description, json.dumps({**known, **about}, indent=2) + "\n", 0o644)
+            self._describe_as({**json.loads(self.description.read_text()), **about})
 
     def write(self, machines: Sequence[Address]) -> None:
         """Writes infra.env. It contains no secrets."""
@@ -125,8 +124,10 @@ class InfraFiles:
         self._describe(machines, {**about, "others": list(others)} if others else about)
 
     def _describe(self, machines: Sequence[Address], about: Mapping[str, object]) -> None:
-        text = json.dumps({**about, "machines": [asdict(machine) for machine in machines]}, indent=2)
-        _replace(self.description, text + "\n", 0o644)
+        self._describe_as({**about, "machines": [asdict(machine) for machine in machines]})
+
+    def _describe_as(self, content: Mapping[str, object]) -> None:
+        _replace(self.description, json.dumps(content, indent=2) + "\n", 0o644)
 
     def add_passwords(self, databases: int) -> None:
         """Generates the missing passwords; a database keeps the one it has."""

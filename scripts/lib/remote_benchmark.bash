@@ -132,7 +132,7 @@ refuse_while_busy() {
 # Stops the runners in order; $1 is the exit status. One whose container has not started yet is stopped when it has; a
 # machine that does not answer is ignored.
 stop_early() {
-  local number attempts
+  local number attempts status
   interrupted=$1
   trap '' TERM HUP
   trap 'abort' INT
@@ -140,8 +140,10 @@ stop_early() {
   for number in "${!runners[@]}"; do
     attempts=0
     until remote "${runner_hosts[number]}" 'docker stop --time 40 eventsql-runner >/dev/null 2>&1' 2>/dev/null </dev/null; do
+      status=$?
       attempts=$((attempts + 1))
-      if ((attempts == 20)) || ! is_running "${runners[number]}"; then
+      # 255: ssh itself has failed.
+      if ((status == 255 || attempts == 20)) || ! is_running "${runners[number]}"; then
         break
       fi
       sleep 0.5

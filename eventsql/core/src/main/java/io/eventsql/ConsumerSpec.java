@@ -165,9 +165,9 @@ public final class ConsumerSpec {
      * good in a partition to open its circuit breaker; 0 (none) to {@value #CIRCUIT_BREAKER_MAX}, default {@value
      * #DEFAULT_CIRCUIT_BREAKER}. That many failures suggest an outage of a service behind the handler: the partition then
      * pauses instead of dead-lettering or parking the whole stream. Pauses grow from {@link RetryPolicy#maxDelay()}, at
-     * least 1 s, to 1 minute, or to that delay if it is longer; after each, the failed event is handled again, and a success closes the circuit. Exceptions
-     * that are never retried ({@link RetryPolicy#fatal()}, {@link RetryPolicy#retryable()}) do not count. Irrelevant with
-     * {@link FailurePolicy#STOP}.
+     * least 1 s, to 1 minute, or to that delay if it is longer; after each, the failed event is handled again, and a success
+     * closes the circuit. Exceptions that are never retried ({@link RetryPolicy#fatal()}, {@link RetryPolicy#retryable()}) do
+     * not count. Irrelevant with {@link FailurePolicy#STOP}.
      */
     public int circuitBreaker() {
         return values.circuitBreaker;

@@ -21,8 +21,9 @@ import java.util.concurrent.CompletableFuture;
  *       doubt. An event that the database rejects because of its content, for example by a trigger or a constraint of
  *       the application, fails its call at once and no other. The message contains the database's sentence and the
  *       time waited.
- *   <li>A caller that is interrupted while it waits gets an {@link EventOutcomeUnknownException} at once, with its interrupt
- *       flag set. The event may still be stored.
+ *   <li>A caller that is interrupted while it waits for the outcome gets an {@link EventOutcomeUnknownException} at once, and
+ *       the event may still be stored; while it waits for room in the buffer, an {@link EventNotStoredException}. Its interrupt
+ *       flag is set.
  *   <li>Invalid input is rejected with {@link InvalidInputException} and an unknown stream with {@link
  *       UnknownStreamException}. Both are thrown by the call itself, before anything is sent.
  * </ul>

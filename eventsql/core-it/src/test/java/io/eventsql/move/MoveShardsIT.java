@@ -404,7 +404,7 @@ class MoveShardsIT {
 
     /** Its place follows from its id, not from a key. */
     @Test
-    void schedule_processWithoutTheNewDatabase_failsAtOnce_andItsThreadsEnd() {
+    void schedule_processWithoutTheNewDatabase_failsAndNamesIt() {
         EventSql two = open(2);
         two.createStream(stream());
         EventSql three = open(3, true);

@@ -30,7 +30,7 @@ final class PublishQueue {
     private int callsInProgress;
     private int blockedCallers;
     private boolean closed;
-    /** Whether no thread appends any more what waits. */
+    /** Whether what waits is no longer appended. */
     private boolean aborted;
     /** The number of the slot map by which calls must be routed at least: the shard has closed slots since. */
     private long routedSince;

@@ -89,7 +89,7 @@ final class Router {
     }
 
     private static String notConfigured(Shard shard) {
-        return "it belongs to shard " + shard.name() + " (number " + shard.number()
+        return "the event belongs to shard " + shard.name() + " (number " + shard.number()
                 + "), whose database is not among the data sources of this process. Configure it, and restart";
     }
 

@@ -159,8 +159,8 @@ final class ShardAppender {
                 LOG.warn("An append to {} is still running; closing without it", shard);
             }
         }
-        queue.abort(
-                shard.lastFailure()); // for calls that other shards pass on from here on: no thread would append them
+        // Fails calls that other shards pass on from here on: no thread would append them.
+        queue.abort(shard.lastFailure());
         continuations.close(deadlineNanos);
         return empty;
     }

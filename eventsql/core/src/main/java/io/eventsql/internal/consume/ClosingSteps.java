@@ -39,7 +39,7 @@ public final class ClosingSteps {
         try {
             inTime &= step.run(deadline);
         } catch (InterruptedException e) {
-            inTime = false; // another interrupt, within the moment that the step takes at least
+            inTime = false; // interrupted once more, while it was ending
         }
     }
 

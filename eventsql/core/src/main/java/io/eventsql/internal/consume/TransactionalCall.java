@@ -94,8 +94,8 @@ record TransactionalCall(
                 throw new NotHandledException("everything was rolled back: " + e.getMessage(), e);
             }
             boolean isUnavailable = e instanceof Database.UnavailableException || (commitBegun[0] && isOfCondition(e));
-            if (commitBegun[0]
-                    && isUnavailable) { // the server may commit it even after the next statement has read the offset
+            if (commitBegun[0] && isUnavailable) {
+                // The server may commit it even after the next statement has read the offset.
                 assignment.setCommitInDoubt(true);
             }
             boolean mayBeStored = commitBegun[0] || assignment.isCommitInDoubt();

@@ -17,7 +17,7 @@ interface EventSource {
      */
     Page take(Connection connection, RelayLease lease, int maxEvents, long maxBytes) throws SQLException;
 
-    /** Returns whether all events that wait in the outbox come after those that were taken; scheduled ones come after them. */
+    /** Returns whether they are the first of the outbox: all that waits in it follows them. Scheduled events follow what waits in it. */
     default boolean isOutbox() {
         return true;
     }

@@ -446,8 +446,8 @@ public final class ParkedEventTable {
         var dsl = Jooq.using(connection);
         int recorded = dsl.execute(
                 schema.sql(RECORD_FAILURE), error.replace('\0', ' '), attempts, consumerId, partition, row.offset());
-        if (recorded > 0
-                && row.deadLetterOffset() == null) { // else it was dropped in the meantime, which frees its key
+        boolean isDropped = recorded == 0; // in the meantime, which frees its key
+        if (!isDropped && row.deadLetterOffset() == null) {
             dsl.execute(schema.sql(END_REDRIVE_OF_KEY), consumerId, partition, row.key());
         }
     }

@@ -136,7 +136,10 @@ public final class RetentionFunctions {
                 for (SQLWarning warning = statement.getWarnings();
                         warning != null;
                         warning = warning.getNextWarning()) {
-                    warnings.accept(SqlErrors.message(warning));
+                    if (SqlErrors.state(warning)
+                            .equals(SqlErrors.PARTITION_LEFT_OUT)) { // others are notices of what does not exist
+                        warnings.accept(SqlErrors.message(warning));
+                    }
                 }
                 return step;
             }

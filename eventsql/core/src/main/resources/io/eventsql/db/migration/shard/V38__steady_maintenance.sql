@@ -119,7 +119,7 @@ BEGIN
              'CONTINUE; -- an append waits for replicas, or an outbox''s relay: repeated in the next pass' || chr(10)
              || '            WHEN query_canceled OR OTHERS THEN' || chr(10)
              || '                RAISE WARNING ''nothing expires in partition % of stream %: % (%)'',' || chr(10)
-             || '                    visit.partition, visit.stream_id, SQLERRM, SQLSTATE;' || chr(10)
+             || '                    visit.partition, visit.stream_id, SQLERRM, SQLSTATE USING ERRCODE = ''ES031'';' || chr(10)
              || '                CONTINUE;' || chr(10)),
             ('expire_v1',
              '        truncated := eventsql.truncate_expired_v1(visit.stream_id, visit.partition, truncated_max);' || chr(10),
@@ -127,7 +127,7 @@ BEGIN
              || '            truncated := eventsql.truncate_expired_v1(visit.stream_id, visit.partition, truncated_max);' || chr(10)
              || '        EXCEPTION WHEN query_canceled OR OTHERS THEN' || chr(10)
              || '            RAISE WARNING ''expired segments of partition % of stream % are not truncated: % (%)'',' || chr(10)
-             || '                visit.partition, visit.stream_id, SQLERRM, SQLSTATE;' || chr(10)
+             || '                visit.partition, visit.stream_id, SQLERRM, SQLSTATE USING ERRCODE = ''ES031'';' || chr(10)
              || '            truncated := 0;' || chr(10)
              || '        END;' || chr(10)),
             ('begin_compaction_v1',
@@ -144,7 +144,7 @@ BEGIN
              || '            RAISE;' || chr(10)
              || '        WHEN query_canceled OR OTHERS THEN' || chr(10)
              || '            RAISE WARNING ''partition % of stream % is not compacted: % (%)'',' || chr(10)
-             || '                visit.partition, visit.stream_id, SQLERRM, SQLSTATE;' || chr(10)
+             || '                visit.partition, visit.stream_id, SQLERRM, SQLSTATE USING ERRCODE = ''ES031'';' || chr(10)
              || '            CONTINUE;' || chr(10)
              || '        END;' || chr(10)),
             ('compact_v1',
@@ -155,7 +155,7 @@ BEGIN
              || '            RAISE;' || chr(10)
              || '        END IF;' || chr(10)
              || '        RAISE WARNING ''partition % of stream % is not compacted: % (%)'',' || chr(10)
-             || '            pass.partition, pass.stream_id, SQLERRM, SQLSTATE;' || chr(10)
+             || '            pass.partition, pass.stream_id, SQLERRM, SQLSTATE USING ERRCODE = ''ES031'';' || chr(10)
              || '        PERFORM eventsql.forget_keys_v1();' || chr(10)
              || '        UPDATE eventsql.compaction_pass SET phase = ''idle'', pass_began_at = NULL;' || chr(10)
              || '        RETURN ''more'';' || chr(10)
