@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmark.errors import WrongInput
 
@@ -49,16 +50,22 @@ class InfraFiles:
     @property
     def tag(self) -> str | None:
         """The tag of the machines, from infra.json; None where it has none."""
+        tag = self._content().get("tag")
+        return None if tag is None else str(tag)
+
+    def _content(self) -> dict[str, Any]:
+        """What infra.json says; nothing where it does not exist, or is none of ours."""
         try:
-            return str(json.loads(self.description.read_text())["tag"])
-        except (OSError, ValueError, LookupError, TypeError):
-            return None
+            content = json.loads(self.description.read_text())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
 
     def databases(self, tag: str) -> int | None:
         """How many databases were asked for last, from infra.json; None where it says nothing of this tag."""
         if self.tag != tag:
             return None
-        number = json.loads(self.description.read_text()).get("databases")
+        number = self._content().get("databases")
         return number if isinstance(number, int) else None
 
     @property
@@ -91,11 +98,11 @@ class InfraFiles:
         """The machines of infra.json, none if it belongs to another tag."""
         if self.tag != tag:
             return frozenset()
+        content = self._content()
         try:
-            description = json.loads(self.description.read_text())
-            machines = [*description.get("machines", []), *description.get("others", [])]
+            machines = [*content.get("machines", []), *content.get("others", [])]
             return frozenset(int(machine["id"]) for machine in machines)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        except (ValueError, LookupError, TypeError):
             return frozenset()
 
     def claim(self, about: Mapping[str, object]) -> None:
@@ -111,7 +118,7 @@ class InfraFiles:
                 f"destroy_infra.py --tag {self.tag}, or choose another --folder"
             )
         else:
-            self._describe_as({**json.loads(self.description.read_text()), **about})
+            self._describe_as({**self._content(), **about})
 
     def write(self, machines: Sequence[Address]) -> None:
         """Writes infra.env. It contains no secrets."""
