@@ -5,14 +5,12 @@ import io.eventsql.Settings;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
-import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -50,11 +48,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long LEAVE_RETRY_MS = 50;
 
     private final Shard shard;
-    private final Duration lease;
     private final long heartbeatNanos;
-    /** Short enough that a second heartbeat on another connection is possible before the lease ends. */
-    private final Duration answerTimeout;
-
     private final HeartbeatSchedule schedule;
     private final Fetchers fetchers;
     private final WakeUp wakeUp;
@@ -64,8 +58,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private final WorkerCheck workers;
     private final LeaseRenewals renewals;
     private final HeartbeatTurns<Participant> turns;
-    /** The members whose rows another transaction had locked at their last heartbeat. */
-    private final Set<Participant> locked = new HashSet<>();
+    private final HeartbeatSender sender;
 
     private final ServiceThread thread;
     private int failures;
@@ -86,10 +79,12 @@ final class LeaseKeeper implements WakeUpTarget {
             ShardBarriers barriers) {
         this.barriers = barriers;
         this.shard = shard;
-        this.lease = settings.lease();
         this.heartbeatNanos = settings.heartbeat().toNanos();
-        this.answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
+        Duration lease = settings.lease();
+        // Short enough that a second heartbeat on another connection is possible before the lease ends.
+        Duration answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
         this.turns = new HeartbeatTurns<>(heartbeatNanos);
+        this.sender = new HeartbeatSender(shard, lease, answerTimeout, settings.heartbeat(), this::applyAll);
         this.schedule = schedule;
         this.fetchers = fetchers;
         this.wakeUp = wakeUp;
@@ -206,17 +201,10 @@ final class LeaseKeeper implements WakeUpTarget {
                 .toList();
         List<Participant> turn = turns.next(current, sentAt);
         turns.sent(turn, current, sentAt);
-        @Nullable SQLException conflict = null;
+        HeartbeatSender.Unanswered unanswered;
         try {
-            List<Participant> alone = sendTogether(turn, incarnation, sentAt);
-            for (int i = 0; i < alone.size(); i++) {
-                SQLException failure = sendAlone(alone.get(i), incarnation);
-                conflict = failure == null ? conflict : failure;
-                if (failure != null && System.nanoTime() - sentAt > heartbeatNanos) {
-                    requestTurns(alone.subList(i + 1, alone.size()), participants::contains);
-                    break; // those without locks have their turn again
-                }
-            }
+            unanswered = sender.send(turn, incarnation, sentAt);
+            requestTurns(unanswered.members(), participants::contains);
         } catch (SQLException | RuntimeException e) {
             requestTurns(turn, participants::contains); // what failed is repeated
             if (!(e instanceof SQLException sql) || !shard.recheckAfter(sql, incarnation)) {
@@ -226,62 +214,7 @@ final class LeaseKeeper implements WakeUpTarget {
             return null;
         }
         schedule.scheduleWithin(turns.nanosToNext(current, System.nanoTime()));
-        return conflict;
-    }
-
-    /** Sends one heartbeat for all members, but for those whose rows were locked at the last one; returns who needs one of its own. */
-    private List<Participant> sendTogether(List<Participant> turn, String incarnation, long sentAt)
-            throws SQLException {
-        List<Participant> together =
-                turn.stream().filter(p -> !locked.contains(p)).toList();
-        try {
-            sendFor(together, incarnation, sentAt);
-        } catch (SQLException e) {
-            if (!SqlErrors.isLockConflict(e)) {
-                throw e;
-            }
-            return turn.stream()
-                    .sorted(Comparator.comparing(locked::contains)) // those without known locks first: the others wait
-                    .toList();
-        }
-        return turn.stream().filter(locked::contains).toList();
-    }
-
-    /** Sends a heartbeat for one member, so that locked rows of it do not take the leases of the others; returns the conflict. */
-    private @Nullable SQLException sendAlone(Participant participant, String incarnation) throws SQLException {
-        try {
-            sendFor(List.of(participant), incarnation, System.nanoTime());
-            locked.remove(participant);
-            return null;
-        } catch (SQLException e) {
-            if (!SqlErrors.isLockConflict(e)) {
-                throw e;
-            }
-            locked.add(participant);
-            requestTurns(List.of(participant), participants::contains);
-            return e;
-        }
-    }
-
-    private void sendFor(List<Participant> members, String incarnation, long sentAt) throws SQLException {
-        if (!members.isEmpty()) {
-            List<Heartbeat> heartbeats =
-                    members.stream().map(p -> Heartbeat.of(p, sentAt)).toList();
-            applyAll(heartbeats, send(heartbeats, incarnation), sentAt);
-        }
-    }
-
-    private List<HeartbeatReply> send(List<Heartbeat> heartbeats, String incarnation) throws SQLException {
-        return shard.require()
-                .withNetworkTimeout(answerTimeout)
-                .call(connection -> shard.tables()
-                        .leases()
-                        .heartbeat(
-                                connection,
-                                incarnation,
-                                shard.number(),
-                                lease,
-                                heartbeats.stream().map(Heartbeat::request).toList()));
+        return unanswered.conflict();
     }
 
     private void applyAll(List<Heartbeat> heartbeats, List<HeartbeatReply> replies, long sentAt) throws SQLException {
@@ -368,7 +301,7 @@ final class LeaseKeeper implements WakeUpTarget {
         ShardMember member = participant.member();
         participants.remove(participant);
         turns.remove(participant);
-        locked.remove(participant);
+        sender.remove(participant);
         fetchers.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();
