@@ -78,6 +78,9 @@ public interface ConsumerControl {
      */
     long drop(Collection<EventPosition> positions);
 
-    /** Deletes the consumer with its offsets, leases and parked events. Members still running stop. */
+    /**
+     * Deletes the consumer with its offsets, leases and parked events. Members still running stop. A million parked events takes
+     * seconds; on each shard the deletion may take five minutes.
+     */
     void delete();
 }

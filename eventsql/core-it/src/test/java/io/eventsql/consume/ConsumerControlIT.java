@@ -349,6 +349,28 @@ class ConsumerControlIT extends ConsumerFixture {
         }
     }
 
+    /** As with millions of parked events. */
+    @Test
+    void delete_takesLongerThanTheNetworkTimeout_isDone() throws SQLException {
+        String stream = newStream();
+        try (EventSql impatient = cluster.open(settings -> settings.networkTimeout(Duration.ofSeconds(2)));
+                Subscription ignored = impatient.subscribe(ConsumerSpec.of(stream, "slow"), event -> {})) {
+            await().until(() -> !impatient.consumer(stream, "slow").state().isEmpty());
+        }
+        Sql.execute(
+                cluster.dataSources().getFirst(),
+                "CREATE FUNCTION delay() RETURNS trigger LANGUAGE plpgsql AS $$"
+                        + " BEGIN PERFORM pg_sleep(4); RETURN OLD; END $$",
+                "CREATE TRIGGER delay BEFORE DELETE ON eventsql.consumer"
+                        + " FOR EACH ROW WHEN (OLD.name = 'slow') EXECUTE FUNCTION delay()");
+        try (EventSql impatient = cluster.open(settings -> settings.networkTimeout(Duration.ofSeconds(2)))) {
+            impatient.consumer(stream, "slow").delete();
+            assertThat(impatient.consumer(stream, "slow").state()).isEmpty();
+        } finally {
+            Sql.execute(cluster.dataSources().getFirst(), "DROP FUNCTION delay CASCADE");
+        }
+    }
+
     @Test
     void control_invalidInput_isRejectedNamingTheField() {
         String stream = newStream();

@@ -18,6 +18,7 @@ import io.eventsql.internal.sql.ParkedEventTable.Row;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -36,6 +37,8 @@ import org.jspecify.annotations.Nullable;
 final class Control implements ConsumerControl {
     private static final int SEEK_ATTEMPTS_MAX = 40;
     private static final long NOT_COUNTED = -1;
+    /** The parked events go with the consumer; a million of them takes seconds. */
+    private static final Duration DELETE_TIME_MAX = Duration.ofMinutes(5);
 
     private final Shards shards;
     private final StreamSpec stream;
@@ -284,6 +287,7 @@ final class Control implements ConsumerControl {
             seeks.keySet().forEach(receiver -> hold(receiver, seeks));
         }
         change("delete", (c, shard, id) -> {
+            shard.require().allowLongStatements(c, DELETE_TIME_MAX);
             shard.tables().consumers().delete(c, id);
             return 0L;
         });

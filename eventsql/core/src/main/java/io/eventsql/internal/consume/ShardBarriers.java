@@ -38,7 +38,10 @@ final class ShardBarriers {
     private final WakeUp wakeUp;
     private final ServiceThread thread = new ServiceThread("eventsql-shard-barriers", this::checkNext);
     private final LinkedHashSet<Request> requests = new LinkedHashSet<>();
+    /** Those of receivers. */
     private final FailureSeries failures = new FailureSeries();
+
+    private final Map<Shard, FailureSeries> failuresOfGivers = new HashMap<>();
     private boolean started;
 
     ShardBarriers(Shards shards, WakeUp wakeUp) {
@@ -84,17 +87,21 @@ final class ShardBarriers {
         try {
             check(request);
             failures.end();
-        } catch (SQLException
-                | RuntimeException e) { // data sources have exceptions of their own; the member asks again
-            String reason = e instanceof SQLException sql ? SqlErrors.message(sql) : e.toString();
-            if (failures.add(reason).isNew()) {
-                LOG.warn(
-                        "Could not find out what consumer {} of stream {} has handled on other shards than {}; retrying: {}",
-                        request.consumer(),
-                        request.stream().name(),
-                        request.shard(),
-                        reason);
-            }
+        } catch (SQLException | RuntimeException e) {
+            report(request, e, failures);
+        }
+    }
+
+    /** Data sources have exceptions of their own. The member asks again. */
+    private static void report(Request request, Exception e, FailureSeries series) {
+        String reason = e instanceof SQLException sql ? SqlErrors.message(sql) : e.toString();
+        if (series.add(reason).isNew()) {
+            LOG.warn(
+                    "Could not find out what consumer {} of stream {} has handled on other shards than {}; retrying: {}",
+                    request.consumer(),
+                    request.stream().name(),
+                    request.shard(),
+                    reason);
         }
     }
 
@@ -107,15 +114,21 @@ final class ShardBarriers {
                         one -> new Giver(one.version(), one.giver()), LinkedHashMap::new, Collectors.toList()));
         boolean changed = false;
         for (var entry : byGiver.entrySet()) {
-            changed |= check(request, entry.getKey(), entry.getValue());
+            Shard giver = shards.get(entry.getKey().shard());
+            FailureSeries series = failuresOfGivers.computeIfAbsent(giver, g -> new FailureSeries());
+            try {
+                changed |= check(request, giver, entry.getKey().version(), entry.getValue());
+                series.end();
+            } catch (SQLException | RuntimeException e) { // other givers may answer
+                report(request, e, series);
+            }
         }
         if (changed) {
             wakeUp.consumerChanged(receiver, request.consumerId());
         }
     }
 
-    private boolean check(Request request, Giver from, List<Awaited> partitions) throws SQLException {
-        Shard giver = shards.get(from.shard());
+    private boolean check(Request request, Shard giver, int version, List<Awaited> partitions) throws SQLException {
         OptionalInt streamId = giver.readStreamId(request.stream());
         if (streamId.isEmpty()) {
             return false;
@@ -126,7 +139,7 @@ final class ShardBarriers {
             return false; // the consumer is going to be registered there, and to handle what is there
         }
         int idOfGiver = consumerId.getAsInt();
-        Optional<Report> found = read(giver, idOfGiver, request.shard(), from.version(), partitions);
+        Optional<Report> found = read(giver, idOfGiver, request.shard(), version, partitions);
         if (found.isEmpty()) {
             return false;
         }
@@ -135,13 +148,7 @@ final class ShardBarriers {
         Passed passed = receiver.require()
                 .transaction(c -> receiver.tables()
                         .shardBarriers()
-                        .pass(
-                                c,
-                                request.consumerId(),
-                                from.version(),
-                                from.shard(),
-                                report.seeks(),
-                                report.parkedKeys()));
+                        .pass(c, request.consumerId(), version, giver.number(), report.seeks(), report.parkedKeys()));
         if (!passed.accepted()) {
             // It was to be moved on the giver, and that was interrupted: what is read after this counts.
             giver.readSlots();
