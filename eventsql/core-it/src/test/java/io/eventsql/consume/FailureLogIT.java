@@ -9,6 +9,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
+import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.ConsumerFixture;
@@ -19,6 +20,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -69,6 +71,55 @@ class FailureLogIT extends ConsumerFixture {
             cluster.execute("DROP TRIGGER fail_at_first ON eventsql.parked_event");
         }
         assertThat(log.lines("Could not store")).singleElement().asString().startsWith("WARN");
+    }
+
+    /** As one whose message is computed from what no longer exists. */
+    private static final class IndescribableException extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        @Override
+        public String getMessage() {
+            throw new IllegalStateException("there is no message");
+        }
+    }
+
+    /** Shown before the fix: logging failed because of it, which stopped the partition as an internal error. */
+    @Test
+    void handler_exceptionCannotDescribeItself_isLoggedAndTheEventRetried() {
+        String stream = newStream(1);
+        AtomicInteger calls = new AtomicInteger();
+        Handled handled = new Handled();
+        try (EventSql process = EventSql.builder(cluster.dataSources())
+                .listener(new ConsumerListener() {
+                    @Override
+                    public void handlerFailed(
+                            StoredEvent event, String consumer, int attempt, Throwable error, boolean willRetry) {
+                        throw new IndescribableException();
+                    }
+                })
+                .build()) {
+            // The circuit breaker opens at the first failure, and reports it, too.
+            process.subscribe(
+                    consumer(stream)
+                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                            .withFailurePolicy(FailurePolicy.DEAD_LETTER)
+                            .withCircuitBreaker(1),
+                    event -> {
+                        if (calls.incrementAndGet() <= 2) {
+                            throw new IndescribableException();
+                        }
+                        handled.add(event);
+                    });
+            publish(stream, 0, 1, 1);
+            handled.awaitSize(1);
+            awaitLag(stream, 0);
+            assertThat(process.consumer(stream, "c").parkedEvents(10)).isEmpty();
+        }
+        assertThat(log.lines("Handler of consumer")).hasSize(2);
+        assertThat(log.lines("Consumer listener")).hasSize(2);
+        assertThat(log.lines("Circuit breaker of"))
+                .anySatisfy(line -> assertThat(line).startsWith("WARN").contains("opened"));
+        assertThat(log.lines("Internal error")).isEmpty();
     }
 
     @ParameterizedTest

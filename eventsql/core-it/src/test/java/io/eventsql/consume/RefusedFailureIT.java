@@ -14,6 +14,7 @@ import io.eventsql.PartitionState.Status;
 import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
@@ -33,6 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: if the database refuses to store a dead letter, a parked event or a parked key, the partition stops with the
@@ -175,6 +177,33 @@ class RefusedFailureIT extends ConsumerFixture {
                 .map(ParkedEvent::event)
                 .map(StoredEvent::text)
                 .toList();
+    }
+
+    /** Shown before the fix: the partition stopped because of an internal error. */
+    @ParameterizedTest(name = "used before: {0}")
+    @ValueSource(booleans = {false, true})
+    void deadLetter_streamWasDeletedByAnotherProcess_stopsUntilItIsCreatedAgain(boolean isUsedBefore) {
+        String stream = newStream(1);
+        String deadLetters = stream + "_dead_letter";
+        try (EventSql process = cluster.open()) {
+            process.subscribe(failing(stream, FailurePolicy.DEAD_LETTER), RefusedFailureIT::failBad);
+            if (isUsedBefore) { // its id is known to the process
+                publishBad(process, stream, "short");
+                awaitLag(stream, 0);
+            }
+            eventSql.deleteStream(
+                    deadLetters, eventSql.previewDeleteStream(deadLetters).confirmation());
+            publishBad(process, stream, "short");
+            awaitStatus(stream, Status.STOPPED);
+            assertThat(state(stream).getFirst().error())
+                    .startsWith("the database refused the dead letter of offset " + (isUsedBefore ? 2 : 0))
+                    .contains(deadLetters);
+
+            eventSql.createStream(StreamSpec.of(deadLetters).withPartitions(1));
+            process.consumer(stream, "c").resume();
+            awaitLag(stream, 0);
+            assertThat(parkedTexts(stream)).containsOnly("bad").hasSize(isUsedBefore ? 2 : 1);
+        }
     }
 
     static Stream<Arguments> messages() {

@@ -10,6 +10,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.Retention;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.UnknownStreamException;
@@ -35,6 +36,8 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: when a database is restored to an earlier state under running members and publishers, nothing stalls, nothing is
@@ -96,6 +99,14 @@ class HistoryLostIT {
         String name = "restored" + STREAMS.incrementAndGet();
         eventSql.createStream(TestStreams.of(name).withPartitions(1).withSegmentSize(1_000));
         return name;
+    }
+
+    /** Changes what a member need not know: it remembers the stream as it was when it began. */
+    private void alter(String stream) {
+        eventSql.alterStream(TestStreams.of(stream)
+                .withPartitions(1)
+                .withSegmentSize(1_000)
+                .withRetention(Retention.FOREVER.withMaxEvents(1_000_000)));
     }
 
     private static List<EventPosition> publish(EventSql publisher, String stream, String prefix, int count) {
@@ -390,14 +401,18 @@ class HistoryLostIT {
     }
 
     /** Shown before the fix: the consumer was created again, and everything that it had handled was reported as lost. */
-    @Test
-    void restart_consumerWasDeleted_isNotCreatedAgain() throws Exception {
+    @ParameterizedTest(name = "altered before: {0}")
+    @ValueSource(booleans = {false, true})
+    void restart_consumerWasDeleted_isNotCreatedAgain(boolean isAltered) throws Exception {
         String stream = newStream();
         Handled handled = new Handled();
         try (EventSql calm = openWithRareHeartbeats()) {
             calm.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
             publish(eventSql, stream, "first", 1);
             awaitCommitted(stream, 1);
+            if (isAltered) {
+                alter(stream);
+            }
             publish(eventSql, stream, "more", 3);
             awaitCommitted(stream, 4);
             String id = consumerId(stream);
@@ -447,11 +462,15 @@ class HistoryLostIT {
     }
 
     /** Shown before the fix: the events that were handled but not committed were handled twice. */
-    @Test
-    void restart_handledEventsAreNotCommitted_areCommittedAndNotRepeated() throws Exception {
+    @ParameterizedTest(name = "altered before: {0}")
+    @ValueSource(booleans = {false, true})
+    void restart_handledEventsAreNotCommitted_areCommittedAndNotRepeated(boolean isAltered) throws Exception {
         String stream = newStream();
         Handled handled = new Handled();
         eventSql.subscribe(rarelyCommitting(stream), handled::add);
+        if (isAltered) {
+            alter(stream);
+        }
         publish(eventSql, stream, "before", 5);
         handled.awaitSize(5);
         eventsDb.restart();
@@ -485,12 +504,16 @@ class HistoryLostIT {
     }
 
     /** Offsets alone do not show this loss: the stored offset is the committed one, and the head is beyond what was fetched. */
-    @Test
-    void restore_handledEventsWereNotCommittedAndAreReplaced_newEventsAreHandledAndTheLossIsReported()
+    @ParameterizedTest(name = "altered before: {0}")
+    @ValueSource(booleans = {false, true})
+    void restore_handledEventsWereNotCommittedAndAreReplaced_newEventsAreHandledAndTheLossIsReported(boolean isAltered)
             throws Exception {
         String stream = newStream();
         Handled handled = new Handled();
         eventSql.subscribe(rarelyCommitting(stream), handled::add);
+        if (isAltered) {
+            alter(stream);
+        }
         publish(eventSql, stream, "kept", 3);
         handled.awaitSize(3);
         LogicalBackup backup = LogicalBackup.take(pool);

@@ -10,6 +10,8 @@ import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.FailurePolicy;
+import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.TestStreams;
@@ -29,6 +31,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -144,5 +147,60 @@ class ShardUnavailableIT {
                 "sharded", databases.stream().map(ProxiedDatabase::direct).toList());
         Ledger.assertGapless(stored);
         assertThat(stored).extracting(Ledger.Stored::value).doesNotHaveDuplicates();
+    }
+
+    /** Shown before the fix: the partition of the unavailable shard kept the permit until its redrive was stored. */
+    @Test
+    void redrive_shardBecomesUnavailableWhenTheHandlerReturns_otherShardsAreHandled() throws Exception {
+        List<ProxiedDatabase> databases = List.of(proxied(), proxied());
+        EventSql eventSql = opened(
+                EventSql.builder(databases.stream().map(ProxiedDatabase::pool).toList())
+                        .settings(Settings.builder()
+                                .networkTimeout(Duration.ofMillis(500))
+                                .build())
+                        .build());
+        eventSql.createStream(TestStreams.of("redriven").withPartitions(1));
+        ProxiedDatabase unavailable = databases.get(0);
+        int unavailableNumber = eventSql.shards().stream()
+                .filter(info -> info.dataSource() == unavailable.pool())
+                .findFirst()
+                .orElseThrow()
+                .number();
+        AtomicBoolean failing = new AtomicBoolean(true);
+        Set<String> handled = ConcurrentHashMap.newKeySet();
+        eventSql.subscribe(
+                ConsumerSpec.of("redriven", "reader")
+                        .withConcurrency(1)
+                        .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                        .withFailurePolicy(FailurePolicy.PARK_KEY),
+                event -> {
+                    if (event.text().equals("bad") && failing.get()) {
+                        throw new IllegalStateException("cannot handle it");
+                    }
+                    if (event.text().equals("bad")) {
+                        unavailable.proxy().blackhole();
+                    }
+                    handled.add(event.text());
+                });
+        Map<Boolean, String> keys = new HashMap<>(); // by whether they belong to that shard
+        for (int i = 0; keys.size() < 2; i++) {
+            EventPosition position = eventSql.publisher().publish("redriven", Event.ofText("k" + i, "first" + i));
+            keys.put(position.shard() == unavailableNumber, "k" + i);
+        }
+        eventSql.publisher().publish("redriven", Event.ofText(keys.get(true), "bad"));
+        await().atMost(Duration.ofSeconds(120))
+                .until(() ->
+                        eventSql.consumer("redriven", "reader").parkedEvents(10).size() == 1);
+        failing.set(false);
+        assertThat(eventSql.consumer("redriven", "reader").redrive()).isEqualTo(1);
+        await().atMost(Duration.ofSeconds(120)).until(() -> handled.contains("bad"));
+
+        eventSql.publisher().publish("redriven", Event.ofText(keys.get(false), "other"));
+        await().atMost(Duration.ofSeconds(60)).until(() -> handled.contains("other"));
+        unavailable.proxy().heal();
+        await().atMost(Duration.ofSeconds(120))
+                .ignoreExceptions()
+                .until(() ->
+                        eventSql.consumer("redriven", "reader").parkedEvents(10).isEmpty());
     }
 }

@@ -34,6 +34,8 @@ final class AggregateMember implements ContinuousAggregate {
     private static final Logger LOG = LoggerFactory.getLogger(AggregateMember.class);
     private static final long CHECK_NANOS = TimeUnit.SECONDS.toNanos(2);
     private static final long REBUILD_CHECK_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+    /** How long a replaced generation is waited for at first: a page takes less, unless something blocks it. */
+    private static final Duration PAGE_TIME_MAX = Duration.ofSeconds(1);
 
     private final ContinuousAggregateSpec spec;
     private final Generations generations;
@@ -44,6 +46,8 @@ final class AggregateMember implements ContinuousAggregate {
     private final Map<Shard, State> states = new HashMap<>();
 
     private final Map<Integer, Subscription> running = new TreeMap<>();
+    /** Members of former generations that were closed while they handled a page, and have not ended. */
+    private final List<Subscription> ending = new ArrayList<>();
     /** Generations that ran here and have a consumer that may have to be deleted. */
     private final Set<Integer> old = new TreeSet<>();
 
@@ -118,6 +122,7 @@ final class AggregateMember implements ContinuousAggregate {
         if (closed) {
             return null;
         }
+        ending.removeIf(member -> member.close(Duration.ZERO));
         @Nullable SQLException failure = null;
         List<Shard> available = new ArrayList<>();
         for (Shard shard : generations.shards()) {
@@ -153,7 +158,9 @@ final class AggregateMember implements ContinuousAggregate {
         running.entrySet().removeIf(entry -> {
             boolean ends = !wanted.contains(entry.getKey()) || !entry.getValue().isRunning();
             if (ends) {
-                entry.getValue().close(Duration.ZERO);
+                if (!entry.getValue().close(PAGE_TIME_MAX)) {
+                    ending.add(entry.getValue());
+                }
                 old.add(entry.getKey());
             }
             return ends;
@@ -296,14 +303,23 @@ final class AggregateMember implements ContinuousAggregate {
         List<Subscription> members;
         synchronized (this) {
             closed = true;
-            members = List.copyOf(running.values());
+            ending.addAll(running.values());
             running.clear();
+            members = List.copyOf(ending);
         }
         for (Subscription member : members) {
-            ended &= member.close(Duration.ofNanos(Math.max(0, deadline - System.nanoTime())));
+            if (member.close(Duration.ofNanos(Math.max(0, deadline - System.nanoTime())))) {
+                removeEnded(member);
+            } else {
+                ended = false;
+            }
         }
         consumers.closed(this);
         return ended;
+    }
+
+    private synchronized void removeEnded(Subscription member) {
+        ending.remove(member);
     }
 
     /** Ends the thread that keeps the consumers running. */

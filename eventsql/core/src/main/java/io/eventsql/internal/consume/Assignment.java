@@ -126,8 +126,8 @@ final class Assignment {
     }
 
     /**
-     * Lets a draining partition be committed and released in another incarnation of the database, whose history contains
-     * everything that was passed to the handler.
+     * Lets a partition that drains or is being stopped be committed, and released or stopped, in another incarnation of the
+     * database, whose history contains everything that was passed to the handler.
      */
     synchronized void continueAs(Membership other) {
         membership = other;

@@ -53,7 +53,10 @@ final class Attempts {
 
     /** Completes events that are handled or have failed for good. */
     interface Outcome {
-        /** Statements that a transactional handler commits together with its effects. */
+        /**
+         * Statements that a transactional handler commits together with its effects. They run after the handler; before it
+         * where an earlier attempt may be stored, which they find out: they wait for it, and fail if it is.
+         */
         default TransactionStep alsoCommit() {
             return TransactionStep.NONE;
         }
@@ -271,14 +274,16 @@ final class Attempts {
 
     private long report(Failure failure, long delayMs) {
         boolean willRetry = delayMs != NO_RETRY;
-        LOG.warn(
-                "Handler of consumer {} failed at {} (key {}), attempt {}; {}",
-                spec.name(),
-                failure.event().position(),
-                failure.event().key(),
-                failure.attempt(),
-                willRetry ? "retrying in " + delayMs + " ms" : "not retrying",
-                failure.cause());
+        ForeignErrors.log(
+                failure.cause(),
+                shown -> LOG.warn(
+                        "Handler of consumer {} failed at {} (key {}), attempt {}; {}",
+                        spec.name(),
+                        failure.event().position(),
+                        failure.event().key(),
+                        failure.attempt(),
+                        willRetry ? "retrying in " + delayMs + " ms" : "not retrying",
+                        shown));
         listeners.call(
                 l -> l.handlerFailed(failure.event(), spec.name(), failure.attempt(), failure.cause(), willRetry));
         return delayMs;

@@ -28,22 +28,24 @@ final class CircuitReports {
     /** A pause has begun, the first one or a further one. */
     void paused(Assignment assignment, StoredEvent event, Throwable error, Pause pause) {
         if (pause.isFirst()) {
-            LOG.warn(
-                    "Circuit breaker of {} opened: {} events in a row failed for good; retrying offset {} in {} ms, and"
-                            + " applying {} to no event until a call of the handler succeeds",
-                    assignment.name(),
-                    pause.failures(),
-                    event.offset(),
-                    pause.delay().toMillis(),
-                    assignment.spec().failurePolicy(),
-                    error);
+            ForeignErrors.log(
+                    error,
+                    shown -> LOG.warn(
+                            "Circuit breaker of {} opened: {} events in a row failed for good; retrying offset {} in {}"
+                                    + " ms, and applying {} to no event until a call of the handler succeeds",
+                            assignment.name(),
+                            pause.failures(),
+                            event.offset(),
+                            pause.delay().toMillis(),
+                            assignment.spec().failurePolicy(),
+                            shown));
         }
         listeners.call(l -> l.circuitBreakerOpened(assignment.name(), pause.failures(), pause.delay()));
         if (pause.isFirst()) {
             store(
                     assignment,
                     "circuit breaker open: " + pause.failures() + " events in a row failed for good, offset "
-                            + event.offset() + ": " + Failures.text(error),
+                            + event.offset() + ": " + ForeignErrors.text(error),
                     0);
         }
     }

@@ -177,9 +177,12 @@ public final class Consumers {
         return new Control(shards, streams.require(stream), consumer, wakeUp);
     }
 
-    /** Returns the members that are not closed. */
+    /** Returns the members whose close has not begun; the others stay members until their handlers have ended. */
     public List<Subscription> subscriptions() {
-        return List.copyOf(members);
+        return members.stream()
+                .filter(member -> !member.isClosed())
+                .map(Subscription.class::cast)
+                .toList();
     }
 
     /** See {@link io.eventsql.EventSql#positions}. */

@@ -5,6 +5,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UndecodableEventException;
+import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement.Rows;
@@ -79,6 +80,7 @@ final class DeadLetters {
             this.attempts = attempts;
         }
 
+        /** @throws UnknownStreamException if the stream was deleted */
         @Override
         public void prepare() throws SQLException {
             streamId = shard.ensureStream(stream());
@@ -153,7 +155,7 @@ final class DeadLetters {
     void signalCopy(int partition) {
         try {
             wakeUp.appended(shard, shard.ensureStream(stream()), partition);
-        } catch (SQLException e) {
+        } catch (SQLException | UnknownStreamException e) {
             LOG.debug("Signalling consumers of {} failed; they poll", stream().name(), e);
         }
     }
@@ -163,8 +165,7 @@ final class DeadLetters {
      *
      * @return whether a further attempt may succeed at once
      */
-    private boolean addPartition(int partition) {
-        StreamSpec copies = stream();
+    private boolean addPartition(StreamSpec copies, int partition) {
         try {
             int needed = partition + 1;
             if (shard.countPartitions(copies) < needed) {
@@ -186,30 +187,36 @@ final class DeadLetters {
      * Removes the cause of an error of the protocol, if it is one of the dead-letter stream: adds a missing segment, or
      * forgets the id of a stream that no longer exists.
      *
-     * @return whether a further attempt may succeed at once
+     * @return whether a further attempt may succeed, or fail for good, at once
      */
     boolean remedy(Assignment assignment, SQLException failure) {
-        if (stream == null) {
-            return false;
+        try {
+            return stream != null && remedy(stream, assignment, failure);
+        } catch (UnknownStreamException e) {
+            LOG.debug("The stream of dead letters was deleted, which the next attempt reports", e);
+            return true;
         }
+    }
+
+    private boolean remedy(StreamSpec copies, Assignment assignment, SQLException failure) {
         String state = SqlErrors.state(failure);
         if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.OTHER_STREAM)) {
-            shard.forgetStream(stream.name());
-            return addPartition(assignment.partition());
+            shard.forgetStream(copies.name());
+            return addPartition(copies, assignment.partition());
         }
         if (!SqlErrors.isMissingSegment(failure)) {
             return false;
         }
         try {
             segments.ensureRoom(
-                    shard, assignment.incarnation(), stream, shard.ensureStream(stream), assignment.partition(), 1);
+                    shard, assignment.incarnation(), copies, shard.ensureStream(copies), assignment.partition(), 1);
             return true;
         } catch (SQLException e) {
             if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
-                shard.forgetStream(stream.name());
+                shard.forgetStream(copies.name());
                 return true;
             }
-            LOG.warn("Adding a segment to {} failed; retrying with the event: {}", stream.name(), e.getMessage());
+            LOG.warn("Adding a segment to {} failed; retrying with the event: {}", copies.name(), e.getMessage());
             return false;
         }
     }

@@ -26,7 +26,6 @@ import org.slf4j.LoggerFactory;
  */
 final class Failures {
     private static final Logger LOG = LoggerFactory.getLogger(Failures.class);
-    private static final int ERROR_LENGTH_MAX = 4_000;
     /** The delay before a partition is released after an error of this process: its next owner may be this process. */
     private static final long ABORT_DELAY_MS = 1_000;
     /** A partition with more parked keys stops: they are kept in memory. */
@@ -66,7 +65,7 @@ final class Failures {
      * @return whether the next event may be handled
      */
     boolean apply(Assignment assignment, StoredEvent event, int attempts, Throwable error) {
-        String text = text(error);
+        String text = ForeignErrors.text(error);
         @Nullable String key = event.key();
         if (spec.failurePolicy() == FailurePolicy.STOP) {
             stop(assignment, "offset " + event.offset() + ": " + text);
@@ -89,7 +88,7 @@ final class Failures {
     }
 
     private boolean parkKey(Assignment assignment, StoredEvent event, String key, int attempts, Throwable error) {
-        String text = text(error);
+        String text = ForeignErrors.text(error);
         if (assignment.parkedKeys().size() >= PARKED_KEYS_MAX) {
             stop(assignment, "offset " + event.offset() + ": " + PARKED_KEYS_MAX + " keys are parked; " + text);
             return false;
@@ -278,7 +277,7 @@ final class Failures {
                 LOG.error("Handling {} failed with an error of this process; releasing it", assignment.name(), error);
             } else {
                 LOG.error("Internal error while handling {}; stopping it", assignment.name(), error);
-                stop(assignment, "internal error: " + text(error));
+                stop(assignment, "internal error: " + ForeignErrors.text(error));
             }
         } catch (Throwable again) {
             assignment.drain();
@@ -288,17 +287,5 @@ final class Failures {
         if (error instanceof Error) {
             closeSignal.isClosingAfter(ABORT_DELAY_MS);
         }
-    }
-
-    /** Returns the error as text, shortened. */
-    static String text(Throwable error) {
-        String text;
-        try {
-            text = "" + error;
-        } catch (RuntimeException | Error e) { // an application's exception may fail to describe itself
-            text = error.getClass().getName() + ", whose message fails with "
-                    + e.getClass().getName();
-        }
-        return text.length() <= ERROR_LENGTH_MAX ? text : text.substring(0, ERROR_LENGTH_MAX);
     }
 }

@@ -1,5 +1,7 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.UnknownStreamException;
+import io.eventsql.internal.consume.OffsetCommitter.Commit;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
@@ -11,7 +13,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Commits steps together with the offset of their partition, and repeats them until they succeed, the partition ends or
- * the database refuses them. Of a series of failures each reason is logged once, and at its end their number. Thread-safe.
+ * the database refuses them. If the database has another incarnation than the one in which the partition was taken, they
+ * wait until the lease keeper lets the partition continue, or ends it. Of a series of failures each reason is logged once,
+ * and at its end their number. Thread-safe.
  */
 final class FencedSteps {
     private static final Logger LOG = LoggerFactory.getLogger(FencedSteps.class);
@@ -40,7 +44,8 @@ final class FencedSteps {
      *
      * @param isPassed whether the events are passed
      * @param isStored whether the step is stored; it is not if the events were handled after all: the answer to their commit was lost
-     * @param refusal the error of a step that the database refuses, however often it is repeated
+     * @param refusal the error of a step that the database refuses, however often it is repeated, or whose stream no longer
+     *     exists
      */
     record Outcome(
             boolean isPassed, boolean isStored, @Nullable SQLException refusal) {
@@ -91,16 +96,24 @@ final class FencedSteps {
             Thread.interrupted(); // left by a handler: it would break the connection
             try {
                 step.prepare();
-                OffsetCommitter.Commit commit = committer.commitWith(assignment, first, next, step);
-                if (commit != OffsetCommitter.Commit.REFUSED) {
-                    return commit == OffsetCommitter.Commit.STORED || mayBeStored
-                            ? Outcome.STORED
-                            : Outcome.HANDLED_BEFORE;
+                Commit commit = committer.commitWith(assignment, first, next, step);
+                if (commit == Commit.STORED || commit == Commit.PASSED_BEFORE) {
+                    return commit == Commit.STORED || mayBeStored ? Outcome.STORED : Outcome.HANDLED_BEFORE;
                 }
-                if (++otherOffsets == OTHER_OFFSETS_MAX && !assignment.hasEnded()) {
-                    committer.lose(assignment, "its stored offset is not the one that this member has committed");
+                if (commit == Commit.REFUSED) {
+                    if (++otherOffsets == OTHER_OFFSETS_MAX && !assignment.hasEnded()) {
+                        committer.lose(assignment, "its stored offset is not the one that this member has committed");
+                    }
+                    continue;
                 }
-                continue;
+                otherOffsets = 0;
+                retryMs = failures.add("another incarnation").retryMs();
+                LOG.debug(
+                        "{} of {} waits until the partition continues in the database's other incarnation, or ends",
+                        stored,
+                        assignment.name());
+            } catch (UnknownStreamException e) { // the dead-letter stream was deleted
+                return Outcome.refused(new SQLException(e.getMessage(), e));
             } catch (SQLException e) {
                 otherOffsets = 0;
                 if (SqlErrors.state(e).equals(SqlErrors.PARTITION_TAKEN)) {

@@ -4,6 +4,7 @@ import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.ReadFrom;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.internal.consume.PartitionPages.LastTaken;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Tables;
@@ -69,7 +70,7 @@ final class HistoryRecovery {
         try {
             // Before the times: in between, an event may be appended where the last one handled was lost.
             List<Head> heads = readHeads(incarnation, stream);
-            times = stream.spec().equals(former.stream()) ? readTimes(owned, incarnation, stream) : Map.of();
+            times = areReadAlike(former.stream(), stream.spec()) ? readTimes(owned, incarnation, stream) : Map.of();
             if (hasConsumerInHistory(owned, times) && !exists(former, stream)) {
                 endDeleted(member, owned);
                 return false;
@@ -93,7 +94,13 @@ final class HistoryRecovery {
         for (Assignment assignment : owned) {
             continueOrEnd(member, assignment, current, stored, times.get(assignment.partition()));
         }
+        member.reportContinued();
         return true;
+    }
+
+    /** Returns whether an event is read from both in the same way. Their other settings can be altered at any time. */
+    private static boolean areReadAlike(StreamSpec former, StreamSpec stored) {
+        return former.partitions() == stored.partitions() && former.storage() == stored.storage();
     }
 
     /** Returns whether the history contains an event that was appended while the consumer was registered. */
@@ -216,7 +223,8 @@ final class HistoryRecovery {
         Optional<Offset> offset = stored.offset(assignment.partition());
         if (isStored && offset.isPresent() && isSame(assignment, offset.get())) {
             assignment.recordCommitted(offset.get().nextOffset());
-            if (assignment.isDraining() && (assignment.isHandling() || assignment.uncommitted() != null)) {
+            // One that is being stopped, too: storing the stop commits what was handled before.
+            if (!assignment.hasEnded() && (assignment.isHandling() || assignment.uncommitted() != null)) {
                 assignment.continueAs(current);
                 return;
             }

@@ -28,7 +28,8 @@ public final class Listeners {
             try {
                 callback.accept(listener);
             } catch (Throwable e) { // also exceptions that are not declared, as of listeners in other languages
-                LOG.warn("Consumer listener {} failed; its exception is ignored", listener, e);
+                ForeignErrors.log(
+                        e, shown -> LOG.warn("Consumer listener {} failed; its exception is ignored", listener, shown));
             }
             if (Thread.interrupted()) {
                 LOG.warn("Consumer listener {} left its thread interrupted; the interrupt is ignored", listener);

@@ -144,6 +144,11 @@ final class Member implements Subscription {
         return !closed && (pipelines.isEmpty() || !pipelines.stream().allMatch(ShardPipeline::isClosed));
     }
 
+    /** Returns whether closing it has begun; its handlers may still run. */
+    boolean isClosed() {
+        return closed;
+    }
+
     @Override
     public void close() {
         close(owner.closeTimeout());

@@ -55,12 +55,13 @@ final class OffsetCommitter {
         commit(shard.require());
     }
 
-    private void commit(Database database) throws SQLException {
+    /** Returns whether it was done: not if the database has another incarnation, whose rows are to be compared first. */
+    private boolean commit(Database database) throws SQLException {
         lock.lock();
         try {
             Uncommitted own = uncommitted();
             if (own.handled().isEmpty()) {
-                return;
+                return true;
             }
             Membership taker = own.taker();
             Set<Integer> committed;
@@ -72,9 +73,10 @@ final class OffsetCommitter {
                 if (!isOfOtherIncarnation(e, taker.incarnation())) {
                     throw e;
                 }
-                return;
+                return false;
             }
             record(own, committed);
+            return true;
         } finally {
             lock.unlock();
         }
@@ -111,7 +113,8 @@ final class OffsetCommitter {
     }
 
     /**
-     * Commits now what the member has handled, unless another commit of it is under way.
+     * Commits now what the member has handled, unless another commit of it is under way, or the database has another
+     * incarnation: the lease keeper then compares what is stored, before anything is committed or released.
      *
      * @param timeout how long to wait for the database at most
      * @return whether it was done
@@ -121,8 +124,7 @@ final class OffsetCommitter {
             return false;
         }
         try {
-            commit(shard.require().withNetworkTimeout(timeout));
-            return true;
+            return commit(shard.require().withNetworkTimeout(timeout));
         } finally {
             lock.unlock();
         }
@@ -133,7 +135,10 @@ final class OffsetCommitter {
         STORED,
         /** Nothing was done, because the offset is committed already: by an earlier attempt, or with what a handler has written. */
         PASSED_BEFORE,
-        REFUSED
+        /** Rolled back: another offset is stored, or the partition was lost. */
+        REFUSED,
+        /** Rolled back: the database has another incarnation, in which the assignment will continue or end. */
+        OTHER_INCARNATION
     }
 
     /**
@@ -142,7 +147,7 @@ final class OffsetCommitter {
      *
      * @param first the offset of the first event that counts as handled with it
      * @param next the offset after the last one
-     * @return {@link Commit#REFUSED} if everything was rolled back; the assignment has ended if it is lost
+     * @return the outcome; after {@link Commit#REFUSED} the assignment has ended if it is lost
      */
     Commit commitWith(Assignment assignment, long first, long next, TransactionStep step) throws SQLException {
         lock.lock();
@@ -164,7 +169,7 @@ final class OffsetCommitter {
                 if (!isOfOtherIncarnation(e, assignment.incarnation())) {
                     throw e;
                 }
-                return Commit.REFUSED;
+                return Commit.OTHER_INCARNATION;
             }
             if (!committed) {
                 reconcile();
@@ -236,14 +241,16 @@ final class OffsetCommitter {
     }
 
     /**
-     * Returns whether a statement was rejected because the database has another incarnation. If so, the lease keeper ends
-     * the assignments of the former one.
+     * Returns whether a statement was rejected because the database has another incarnation. If so, the lease keeper lets
+     * the assignments of the former one continue, and then requests a commit, or ends them.
      */
     boolean isOfOtherIncarnation(Throwable failure, String used) throws SQLException {
         if (!shard.recheckAfter(failure, used)) {
             return false;
         }
-        request();
+        if (shard.incarnation().equals(used)) { // the rejection came from another server; there is nothing to compare
+            request();
+        }
         heartbeats.requestHeartbeat();
         return true;
     }

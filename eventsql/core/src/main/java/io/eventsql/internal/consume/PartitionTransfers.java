@@ -131,7 +131,8 @@ final class PartitionTransfers {
     /**
      * Rule 5 (Release): commits and releases the partitions that are drained.
      *
-     * @return {@code false} if that must wait, because another commit of the member is under way
+     * @return {@code false} if that must wait, because another commit of the member is under way, or because the database
+     *     has another incarnation
      */
     boolean releaseDrained(ShardMember member, OffsetCommitter committer) throws SQLException {
         List<Assignment> drained = member.assignments().stream()
@@ -160,8 +161,8 @@ final class PartitionTransfers {
     /**
      * Rule 6 (Leave): commits, releases the partitions whose handlers have ended, and deletes the member's row.
      *
-     * @return {@code false} if it is to be repeated: another commit of the member is under way; or it failed, then once: a connection
-     *     may just have broken
+     * @return {@code false} if it is to be repeated: another commit of the member is under way, or the database has
+     *     another incarnation; or it failed, then once: a connection may just have broken
      */
     boolean leave(ShardMember member, OffsetCommitter committer) {
         try {

@@ -18,7 +18,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Redrives parked events in their order. The partition's owner does it between two pages, so no event of theirs is
  * parked at the same time. An event that succeeds is no longer parked; one that fails remains, and with it all later
- * ones of its parked key. Thread-safe.
+ * ones of its parked key. What it reads and stores takes no permit: others use that while the shard is unavailable.
+ * Thread-safe.
  */
 final class Redrive {
     private static final Logger LOG = LoggerFactory.getLogger(Redrive.class);
@@ -40,16 +41,8 @@ final class Redrive {
 
     /** Redrives a page of the events for which that was requested. */
     void run(Assignment assignment, HandlerTurn turn) {
-        List<Row> rows;
-        try {
-            rows = shard.require()
-                    .read(c ->
-                            table.findToRedrive(c, assignment.consumerId(), assignment.partition(), PAGE_EVENTS_MAX));
-        } catch (SQLException e) { // the next heartbeat requests it again
-            LOG.warn(
-                    "Reading events to redrive of {} failed; retrying after the next heartbeat: {}",
-                    assignment.name(),
-                    e.toString());
+        List<Row> rows = new ArrayList<>();
+        if (!turn.withoutPermit(() -> read(assignment, rows))) {
             return;
         }
         Set<String> failedKeys = new HashSet<>();
@@ -60,9 +53,25 @@ final class Redrive {
                 return;
             }
         }
-        freeKeys(assignment);
+        turn.withoutPermit(() -> freeKeys(assignment));
         if (rows.size() == PAGE_EVENTS_MAX) {
             assignment.requestRedrive();
+        }
+    }
+
+    /** Adds a page of the events to redrive to the rows; returns whether they could be read. */
+    private boolean read(Assignment assignment, List<Row> rows) {
+        try {
+            rows.addAll(shard.require()
+                    .read(c ->
+                            table.findToRedrive(c, assignment.consumerId(), assignment.partition(), PAGE_EVENTS_MAX)));
+            return true;
+        } catch (SQLException e) { // the next heartbeat requests it again
+            LOG.warn(
+                    "Reading events to redrive of {} failed; retrying after the next heartbeat: {}",
+                    assignment.name(),
+                    e.toString());
+            return false;
         }
     }
 
@@ -111,11 +120,11 @@ final class Redrive {
 
             @Override
             public boolean handled(Assignment of, StoredEvent first, StoredEvent last) {
-                return failures.commitWith(
+                return turn.withoutPermit(() -> failures.commitWith(
                         assignment,
                         connection ->
                                 table.remove(connection, assignment.consumerId(), assignment.partition(), row.offset()),
-                        "that the parked event at offset " + row.offset() + " is handled");
+                        "that the parked event at offset " + row.offset() + " is handled"));
             }
 
             @Override
@@ -130,7 +139,7 @@ final class Redrive {
                                 assignment.consumerId(),
                                 assignment.partition(),
                                 row,
-                                Failures.text(error),
+                                ForeignErrors.text(error),
                                 count),
                         "that the parked event at offset " + row.offset() + " failed again");
             }

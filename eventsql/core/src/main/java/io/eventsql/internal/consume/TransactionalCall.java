@@ -34,6 +34,27 @@ record TransactionalCall(
         Shard shard,
         OffsetCommitter committer)
         implements HandlerCall {
+    /** Whose statements run in a handler's transaction: a failure is the handler's only during its own. */
+    private enum Statements {
+        OF_HANDLER,
+        /** Those that are committed with the handler's effects. */
+        OF_OUTCOME,
+        OF_COMMIT
+    }
+
+    /** How far one transaction has come. */
+    private static final class Progress {
+        private Statements running = Statements.OF_HANDLER;
+
+        private boolean isOfLibrary() {
+            return running != Statements.OF_HANDLER;
+        }
+
+        private boolean hasBegunCommit() {
+            return running == Statements.OF_COMMIT;
+        }
+    }
+
     @Override
     public boolean isTransactional() {
         return true;
@@ -43,7 +64,7 @@ record TransactionalCall(
     public void call(Assignment assignment, List<StoredEvent> events, TransactionStep alsoCommit) throws Exception {
         long first = events.getFirst().offset();
         long next = events.getLast().offset() + 1;
-        boolean isRedrive = !alsoCommit.equals(TransactionStep.NONE); // the offset was passed when they were parked
+        boolean isRedrive = isRedrive(alsoCommit); // the offset was passed when they were parked
         if (assignment.isCommitInDoubt()) {
             readStored(assignment);
         }
@@ -53,29 +74,14 @@ record TransactionalCall(
         if (!isRedrive && assignment.committedOffset() < first) {
             commitPassed();
         }
-        boolean[] commitBegun = {false};
+        Progress progress = new Progress();
         try {
             // From these events' own offset: what is known to be committed may change at any moment.
             Handled handled = isRedrive
                     ? assignment.progress()
                     : new Handled(assignment.partition(), assignment.epoch(), first, next, events.size());
-            boolean committed = transactions.run(shard, connection -> {
-                String token = UUID.randomUUID().toString();
-                beginHandling(connection, assignment, token);
-                callHandler(assignment, events, connection);
-                Thread.interrupted(); // left by the handler: it would close the connection
-                alsoCommit.run(connection);
-                commitBegun[0] = true;
-                return shard.tables()
-                        .offsets()
-                        .commitHandled(
-                                connection,
-                                assignment.incarnation(),
-                                assignment.consumerId(),
-                                handled,
-                                token,
-                                lease.toMillis());
-            });
+            boolean committed = transactions.run(
+                    shard, connection -> handle(connection, assignment, events, handled, alsoCommit, progress));
             if (committed) {
                 assignment.recordCommitted(handled.toOffset());
                 assignment.setCommitInDoubt(false);
@@ -83,9 +89,10 @@ record TransactionalCall(
             }
         } catch (Exception e) {
             if (e instanceof SQLException sql && SqlErrors.state(sql).equals(SqlErrors.NOT_PARKED)) {
+                assignment.setCommitInDoubt(false);
                 return; // redriven already: everything was rolled back
             }
-            boolean isOfHandler = !commitBegun[0] && !(e instanceof SQLException);
+            boolean isOfHandler = !progress.isOfLibrary() && !(e instanceof SQLException);
             if (isOfHandler && !assignment.isCommitInDoubt()) {
                 throw e;
             }
@@ -93,12 +100,13 @@ record TransactionalCall(
                 recheckIncarnation(e, assignment);
                 throw new NotHandledException("everything was rolled back: " + e.getMessage(), e);
             }
-            boolean isUnavailable = e instanceof Database.UnavailableException || (commitBegun[0] && isOfCondition(e));
-            if (commitBegun[0] && isUnavailable) {
+            boolean isUnavailable =
+                    e instanceof Database.UnavailableException || (progress.isOfLibrary() && isOfCondition(e));
+            if (progress.hasBegunCommit() && isUnavailable) {
                 // The server may commit it even after the next statement has read the offset.
                 assignment.setCommitInDoubt(true);
             }
-            boolean mayBeStored = commitBegun[0] || assignment.isCommitInDoubt();
+            boolean mayBeStored = progress.hasBegunCommit() || assignment.isCommitInDoubt();
             if (mayBeStored && !isRedrive && reconcileAfter(e, assignment, next)) {
                 assignment.setCommitInDoubt(false);
                 return;
@@ -107,7 +115,9 @@ record TransactionalCall(
             if (isUnavailable) {
                 throw new NotHandledException("database unavailable: " + e.getMessage(), e);
             }
-            if (commitBegun[0] && e instanceof SQLException sql && MissingPrivilegeException.isMissingPrivilege(sql)) {
+            if (progress.isOfLibrary()
+                    && e instanceof SQLException sql
+                    && MissingPrivilegeException.isMissingPrivilege(sql)) {
                 throw new NotHandledException("the offset could not be committed: " + e.getMessage(), e);
             }
             throw e;
@@ -119,6 +129,54 @@ record TransactionalCall(
             throw new NotHandledException(
                     "the offset had changed, everything was rolled back", new SQLException("commit refused", "40001"));
         }
+    }
+
+    private static boolean isRedrive(TransactionStep alsoCommit) {
+        return !alsoCommit.equals(TransactionStep.NONE);
+    }
+
+    /** Runs the transaction up to its commit; returns whether to commit. */
+    private boolean handle(
+            Connection connection,
+            Assignment assignment,
+            List<StoredEvent> events,
+            Handled handled,
+            TransactionStep alsoCommit,
+            Progress progress)
+            throws Exception {
+        String token = UUID.randomUUID().toString();
+        beginHandling(connection, assignment, token);
+        boolean isInDoubt = isRedrive(alsoCommit) && assignment.isCommitInDoubt();
+        if (isInDoubt) {
+            // The offset says nothing about an earlier attempt, but the parked event does: removing it waits for that
+            // attempt, finds no event if it was committed, and proves that it was rolled back if there is one.
+            run(alsoCommit, connection, progress);
+            assignment.setCommitInDoubt(false);
+        }
+        progress.running = Statements.OF_HANDLER;
+        callHandler(assignment, events, connection);
+        Thread.interrupted(); // left by the handler: it would close the connection
+        if (isRedrive(alsoCommit) && !isInDoubt) {
+            run(alsoCommit, connection, progress);
+        }
+        progress.running = Statements.OF_COMMIT;
+        return shard.tables()
+                .offsets()
+                .commitHandled(
+                        connection,
+                        assignment.incarnation(),
+                        assignment.consumerId(),
+                        handled,
+                        token,
+                        lease.toMillis());
+    }
+
+    private void run(TransactionStep alsoCommit, Connection connection, Progress progress) throws SQLException {
+        progress.running = Statements.OF_OUTCOME;
+        shard.require().runInHandlerTransaction(connection, c -> {
+            alsoCommit.run(c);
+            return alsoCommit;
+        });
     }
 
     /** Reads the stored offset: a commit whose answer was lost may be stored, and the handler would fail because of its own effects. */

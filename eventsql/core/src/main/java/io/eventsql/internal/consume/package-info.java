@@ -22,7 +22,7 @@
  *
  * <p>A {@code Member} is a running instance of a consumer. On each shard it has a {@code ShardPipeline}, which connects the
  * services of that shard; they receive their collaborators in constructors. {@code LeaseKeeper} decides which partitions
- * the member owns, by heartbeats ({@code HeartbeatTurns}). {@code ShardMember}, {@code Assignment} and {@code Membership}
+ * the member owns, by heartbeats ({@code HeartbeatTurns}, {@code HeartbeatSender}). {@code ShardMember}, {@code Assignment} and {@code Membership}
  * keep the state that services share and know none of them. A service signals a shard's thread through its schedule ({@code FetchSchedule}, {@code
  * HeartbeatSchedule}) and does not know the thread.
  *

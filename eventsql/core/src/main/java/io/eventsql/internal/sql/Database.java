@@ -3,6 +3,8 @@ package io.eventsql.internal.sql;
 import io.eventsql.EventSqlException;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -24,6 +26,11 @@ public final class Database {
     private static final double SERVER_TIMEOUT_SHARE = 0.75;
 
     private static final int POSTGRESQL_VERSION_MIN = 15;
+
+    // Reads no table. OFFSET 0: the former value is read before it is replaced.
+    private static final String SET_LOCK_TIMEOUT = """
+            SELECT s.former, set_config('lock_timeout', ?, true)
+            FROM (SELECT current_setting('lock_timeout') AS former OFFSET 0) AS s""";
 
     private final DataSource dataSource;
     private final int networkTimeoutMs;
@@ -281,6 +288,29 @@ public final class Database {
             }
         } catch (SQLException e) {
             throw new UnavailableException(e);
+        }
+    }
+
+    /**
+     * Runs work of the library in a transaction of a handler, whose own waits for locks are not limited: the work's waits
+     * end before the client times out, which would leave its statement behind. Afterwards the handler's limit applies
+     * again, unless the work has failed, and with it the transaction.
+     */
+    public <T> T runInHandlerTransaction(Connection connection, Work<T> work) throws SQLException {
+        String former = setLockTimeout(connection, serverTimeoutMs(networkTimeoutMs) + "ms");
+        T result = run(work, connection);
+        setLockTimeout(connection, former);
+        return result;
+    }
+
+    /** Sets the lock timeout of the transaction; returns the former one. */
+    private static String setLockTimeout(Connection connection, String timeout) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(SET_LOCK_TIMEOUT)) {
+            statement.setString(1, timeout);
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                return row.getString(1);
+            }
         }
     }
 
