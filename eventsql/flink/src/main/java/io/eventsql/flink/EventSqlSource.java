@@ -50,7 +50,8 @@ public final class EventSqlSource<T> implements Source<T, PartitionSplit, Enumer
 
     /**
      * Returns the strategy for watermarks by the time of publishing. It needs no delay, because that time never decreases
-     * within a partition.
+     * within a partition. But partitions that a stream gets while the job runs are found late: then windows drop their first
+     * events, unless the watermark is delayed by the discovery interval at least.
      *
      * @param idleness after how long a partition without new events does not hold the watermark back any more; 0: never, for
      *     bounded sources

@@ -71,12 +71,12 @@ final class PartitionEnumerator implements SplitEnumerator<PartitionSplit, Enume
     }
 
     private List<PartitionSplit> findInitial(EventReader from) {
-        Map<StreamPartition, Long> starts = from.offsets(settings.stream(), settings.start());
+        Map<StreamPartition, ReadPosition> starts = from.starts(settings.stream(), settings.start());
         StreamPosition end = settings.end();
         Map<StreamPartition, Long> ends = end == null ? Map.of() : from.offsets(settings.stream(), end);
         List<PartitionSplit> splits = new ArrayList<>();
-        starts.forEach((partition, offset) -> splits.add(new PartitionSplit(
-                partition, ReadPosition.at(offset), ends.getOrDefault(partition, PageRequest.UNBOUNDED))));
+        starts.forEach((partition, position) -> splits.add(
+                new PartitionSplit(partition, position, ends.getOrDefault(partition, PageRequest.UNBOUNDED))));
         return splits;
     }
 

@@ -172,6 +172,22 @@ class PartitionEnumeratorIT {
     }
 
     @Test
+    void start_atLatest_hasTheEventsBefore() {
+        DirectContext context = new DirectContext(1);
+        PartitionEnumerator enumerator = enumerator(context, initial(), StreamPosition.LATEST, null);
+        try {
+            context.register(enumerator, 0);
+            assertThat(context.assigned.get(0))
+                    .hasSize(2 * PARTITIONS)
+                    .allMatch(split ->
+                            split.position().lastOffset() == split.position().offset() - 1)
+                    .anyMatch(split -> split.position().lastPublishedAt() != null);
+        } finally {
+            enumerator.close();
+        }
+    }
+
+    @Test
     void restored_partitionsOfANewShard_areReadFromTheirFirstEvent() {
         Set<StreamPartition> known = Set.of(
                 new StreamPartition(STREAM, 0, 0),

@@ -1,6 +1,8 @@
 package io.eventsql.reader;
 
 import io.eventsql.reader.ReaderSql.StreamRow;
+import io.eventsql.reader.StreamPosition.Kind;
+import java.lang.System.Logger.Level;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -21,6 +23,7 @@ import org.postgresql.ds.PGSimpleDataSource;
  * has. Thread-safe; calls for the same shard run one after the other.
  */
 public final class EventReader implements AutoCloseable {
+    private static final System.Logger LOG = System.getLogger(EventReader.class.getName());
     private static final String APPLICATION_NAME = "eventsql-reader";
 
     private final ReaderSettings settings;
@@ -68,11 +71,14 @@ public final class EventReader implements AutoCloseable {
      * @param urls a JDBC URL for each shard
      */
     public static EventReader connect(List<String> urls, String user, String password, ReaderSettings settings) {
+        int timeoutSeconds =
+                Math.toIntExact(Math.max(1, settings.networkTimeout().toSeconds()));
         List<DataSource> dataSources = new ArrayList<>();
         for (String url : urls) {
             PGSimpleDataSource dataSource = new PGSimpleDataSource();
             dataSource.setApplicationName(APPLICATION_NAME);
             dataSource.setTcpKeepAlive(true);
+            dataSource.setSocketTimeout(timeoutSeconds); // until the connection is there; the network timeout follows
             dataSource.setUrl(url);
             dataSource.setUser(user);
             dataSource.setPassword(password);
@@ -156,6 +162,47 @@ public final class EventReader implements AutoCloseable {
         return Collections.unmodifiableMap(offsets);
     }
 
+    /**
+     * Returns where reading starts in each partition of a stream, by partition: at the offset that {@link
+     * #offsets(String, StreamPosition)} returns. A start at {@link StreamPosition#LATEST}, or at a time, has the event
+     * before it: so a database that goes back in time before anything was read is recognised, too, unless that event was
+     * not in the log.
+     *
+     * @throws UnknownStreamException if the stream exists on no shard
+     * @throws DatabaseUnavailableException if a shard does not respond
+     */
+    public Map<StreamPartition, ReadPosition> starts(String stream, StreamPosition position) {
+        boolean isAfterEvents = position.kind() == Kind.LATEST || position.kind() == Kind.TIME;
+        Map<StreamPartition, ReadPosition> starts = new TreeMap<>();
+        for (int shard = 0; shard < shards(); shard++) {
+            Map<StreamPartition, Long> offsets = offsets(stream, shard, position);
+            offsets.forEach((partition, offset) -> starts.put(partition, ReadPosition.at(offset)));
+            if (isAfterEvents && !offsets.isEmpty()) {
+                starts.putAll(afterEvents(stream, shard, offsets));
+            }
+        }
+        if (starts.isEmpty()) {
+            throw new UnknownStreamException(stream);
+        }
+        return Collections.unmodifiableMap(starts);
+    }
+
+    /** Returns the positions with the events before them; nothing if these cannot be read: a start after them may be to skip damage. */
+    private Map<StreamPartition, ReadPosition> afterEvents(
+            String stream, int shard, Map<StreamPartition, Long> offsets) {
+        try {
+            return shards.require(shard)
+                    .read(
+                            "Reading where stream " + stream + " starts",
+                            transaction -> pages.positions(transaction, stream, offsets));
+        } catch (DatabaseUnavailableException | UnknownStreamException e) {
+            throw e;
+        } catch (EventReaderException e) {
+            LOG.log(Level.WARNING, "The events before the start of stream " + stream + " cannot be read", e);
+            return Map.of();
+        }
+    }
+
     private long offset(PartitionRange range, StreamPosition position) {
         Instant time = position.time();
         if (time != null) {
@@ -183,13 +230,18 @@ public final class EventReader implements AutoCloseable {
      * Reads a page of each of several partitions: one round trip for those of the same stream and shard. Returns at once:
      * a page at the head is empty. If a request fails, the call fails; the exception says which.
      *
+     * <p>So is a page at offset 0 of a partition that the stream does not have, because a growth that was cancelled may
+     * have added and removed it; one of a partition that a standby does not have yet; and one of a shard that was removed
+     * and whose database was not given, because such a shard has no events.
+     *
      * @return a page for each request, in their order
      * @throws OffsetOutOfRangeException if retention has removed the next event, or a position from elsewhere is not in the
      *     log
      * @throws EventsMissingException if the next event is missing from the log
      * @throws UndecodableEventException if the next event cannot be decoded
      * @throws HistoryLostException if the database has gone back in time to before a position
-     * @throws UnknownStreamException if the stream or the partition does not exist
+     * @throws UnknownStreamException if the stream does not exist, or lacks a partition of which a position is above 0
+     * @throws EventReaderException if a shard was removed before the end of a request was reached
      * @throws DatabaseUnavailableException if the database does not respond; the call may be repeated
      */
     public List<PartitionPage> read(List<PageRequest> requests) {
@@ -214,10 +266,23 @@ public final class EventReader implements AutoCloseable {
 
     private List<PartitionPage> readGroup(List<PageRequest> group) {
         StreamPartition any = group.get(0).partition();
+        if (shards.isOmitted(any.shard())) {
+            group.forEach(EventReader::requireEndReached);
+            return group.stream().map(PageRequest::emptyPage).toList();
+        }
         return shards.require(any.shard())
                 .read(
                         "Reading stream " + any.stream(),
                         transaction -> pages.read(transaction, any.stream(), any.shard(), group));
+    }
+
+    /** Rejects a request whose end will not be reached: a shard that was removed has no events, and gets none. */
+    private static void requireEndReached(PageRequest request) {
+        long offset = request.position().offset();
+        if (request.endOffset() != PageRequest.UNBOUNDED && offset < request.endOffset()) {
+            throw new EventReaderException("Offsets [" + offset + ", " + request.endOffset() + ") of "
+                    + request.partition() + " cannot be read: the shard was removed from the cluster");
+        }
     }
 
     /**

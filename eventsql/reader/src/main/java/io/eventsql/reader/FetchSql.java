@@ -13,6 +13,7 @@ import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** The statements that read events of both storages: a range of each of several partitions in one round trip. Immutable. */
@@ -33,16 +34,19 @@ final class FetchSql {
 
     private static final String DATA_CORRUPTED = "XX001";
 
+    private final ReaderSql sql;
     private final String fetchRows;
     private final String fetchBlocks;
 
     FetchSql(ReaderSql sql) {
+        this.sql = sql;
         fetchRows = sql.inSchema(FETCH_ROWS);
         fetchBlocks = sql.inSchema(FETCH_BLOCKS);
     }
 
     /**
-     * Reads a range for each request, in their order.
+     * Reads a range for each request, in their order; that of a partition which does not exist is {@link
+     * FetchedRange#isMissing}.
      *
      * @param incarnation that of the database when the stream's id was read
      * @throws StreamGoneException if the id belongs to no stream
@@ -65,15 +69,28 @@ final class FetchSql {
                 while (row.next()) {
                     int page = row.getInt(1);
                     FetchedRange range = ranges.get(page < 0 ? ERASED - page : page);
-                    if (stream.isBlocks()) {
-                        addBlock(range, row);
+                    long offset = row.getLong(2);
+                    if (row.wasNull()) { // there is no head
+                        range.markMissing();
+                    } else if (stream.isBlocks()) {
+                        addBlock(range, row, offset);
                     } else {
-                        addRow(range, row, page < 0, times);
+                        addRow(range, row, offset, page < 0, times);
                     }
                 }
             }
         }
+        if (ranges.stream().anyMatch(FetchedRange::isMissing)) {
+            requireExisting(connection, stream);
+        }
         return ranges;
+    }
+
+    /** Tells a stream that was deleted from one that lacks a partition: a fetch by the id of either finds no head. */
+    private void requireExisting(Connection connection, StreamRow stream) throws SQLException {
+        if (!sql.findStream(connection, stream.name()).equals(Optional.of(stream))) {
+            throw new StreamGoneException();
+        }
     }
 
     private static void setParameters(
@@ -104,8 +121,8 @@ final class FetchSql {
     }
 
     /** Adds an event, or, from a row without the time of one, the end of the range. */
-    private static void addRow(FetchedRange range, ResultSet row, boolean isErased, Times times) throws SQLException {
-        long offset = requireOffset(row);
+    private static void addRow(FetchedRange range, ResultSet row, long offset, boolean isErased, Times times)
+            throws SQLException {
         Instant publishedAt = times.read(row, 6);
         if (publishedAt == null) {
             range.endAt(offset);
@@ -122,8 +139,7 @@ final class FetchSql {
     }
 
     /** Adds the events of a block, or, from a row without a time, the end of the range. */
-    private static void addBlock(FetchedRange range, ResultSet row) throws SQLException {
-        long last = requireOffset(row);
+    private static void addBlock(FetchedRange range, ResultSet row, long last) throws SQLException {
         OffsetDateTime publishedAt = row.getObject(4, OffsetDateTime.class);
         if (publishedAt == null) {
             range.endAt(last);
@@ -163,14 +179,6 @@ final class FetchSql {
 
     private static @Nullable Object[] elements(@Nullable Array array) throws SQLException {
         return array == null ? new Object[0] : (Object[]) array.getArray();
-    }
-
-    private static long requireOffset(ResultSet row) throws SQLException {
-        long offset = row.getLong(2);
-        if (row.wasNull()) { // there is no head
-            throw new StreamGoneException();
-        }
-        return offset;
     }
 
     /** Decodes times: once for events that follow each other and have the same, as those of a batch. */

@@ -19,6 +19,7 @@ final class FetchedRange {
     private long bytesLeft;
     private boolean isAtHead = true;
     private boolean isComplete;
+    private boolean isMissing;
     private @Nullable UndecodableEventException undecodable;
 
     FetchedRange(FetchRequest request, int eventsMax, long bytesMax) {
@@ -60,6 +61,11 @@ final class FetchedRange {
         return nextOffset - firstOffset != events.size();
     }
 
+    /** Returns whether the partition does not exist. */
+    boolean isMissing() {
+        return isMissing;
+    }
+
     /** Returns the failure of the event at {@link #nextOffset}, if that ends the range. */
     @Nullable
     UndecodableEventException undecodable() {
@@ -80,6 +86,11 @@ final class FetchedRange {
         }
         bytesLeft -= bytes;
         return !isComplete;
+    }
+
+    /** Records that the partition does not exist. */
+    void markMissing() {
+        isMissing = true;
     }
 
     /** Adds an event that was accepted. */

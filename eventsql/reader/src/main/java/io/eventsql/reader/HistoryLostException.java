@@ -1,9 +1,9 @@
 package io.eventsql.reader;
 
 /**
- * Thrown if a database no longer has events that were read from it: it went back in time, by a failover with loss or a
- * restore, or the stream was deleted and created again. What was derived from the lost events has to be discarded by the
- * caller. To read the new history, continue at {@link ReadPosition#at} of an offset.
+ * Thrown if a database no longer has events that were read from it, or that it had where reading started: it went back in
+ * time, by a failover with loss or a restore, or the stream was deleted and created again. What was derived from the lost
+ * events has to be discarded by the caller. To read the new history, continue at {@link ReadPosition#at} of an offset.
  */
 public final class HistoryLostException extends EventReaderException {
     private static final long serialVersionUID = 1L;

@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,14 +30,14 @@ final class PageReader {
     /** Returns a page for each request, in their order. */
     List<PartitionPage> read(Transaction transaction, String streamName, int shard, List<PageRequest> requests)
             throws SQLException {
-        StreamRow stream = transaction.stream(streamName).orElseThrow(() -> new UnknownStreamException(streamName));
+        StreamRow stream = requireStream(transaction, streamName);
         PartitionPage[] pages = new PartitionPage[requests.size()];
         List<Integer> readable = new ArrayList<>();
-        boolean[] isReplayed = checkPositions(transaction, stream, shard, requests);
+        boolean[] isInLog = checkPositions(transaction, stream, shard, requests);
         for (int i = 0; i < pages.length; i++) {
             PageRequest request = requests.get(i);
-            if (!isReplayed[i] || request.position().offset() >= request.endOffset()) {
-                pages[i] = new PartitionPage(request.partition(), List.of(), request.position(), true);
+            if (!isInLog[i] || request.position().offset() >= request.endOffset()) {
+                pages[i] = request.emptyPage();
             } else {
                 readable.add(i);
             }
@@ -52,11 +53,47 @@ final class PageReader {
             List<CompactedRanges> compacted = findCompacted(transaction, stream, ranges);
             for (int i = 0; i < ranges.size(); i++) {
                 int index = readable.get(i);
-                ReadPosition from = requests.get(index).position();
-                pages[index] = page(transaction, stream, from, ranges.get(i), compacted.get(i));
+                PageRequest request = requests.get(index);
+                if (ranges.get(i).isMissing()) {
+                    requireNeverUsed(transaction, request);
+                    pages[index] = request.emptyPage();
+                } else {
+                    pages[index] = page(transaction, stream, request.position(), ranges.get(i), compacted.get(i));
+                }
             }
         }
         return Arrays.asList(pages);
+    }
+
+    /**
+     * Returns the positions at offsets of partitions of one stream on one shard, each with the event before it, if that is
+     * in the log.
+     */
+    Map<StreamPartition, ReadPosition> positions(
+            Transaction transaction, String streamName, Map<StreamPartition, Long> offsets) throws SQLException {
+        StreamRow stream = requireStream(transaction, streamName);
+        Map<StreamPartition, ReadPosition> positions = new TreeMap<>();
+        List<FetchRequest> lastEvents = new ArrayList<>();
+        offsets.forEach((partition, offset) -> {
+            positions.put(partition, ReadPosition.at(offset));
+            if (offset > 0) {
+                lastEvents.add(new FetchRequest(partition, offset - 1, offset));
+            }
+        });
+        List<FetchedRange> found =
+                fetchSql.fetch(transaction.connection(), transaction.incarnation(), stream, lastEvents, 1, 1);
+        for (FetchedRange range : found) {
+            for (LogEvent event : range.events()) { // one, unless it was removed
+                ReadPosition after = new ReadPosition(
+                        event.offset() + 1, history(transaction, stream), event.offset(), event.publishedAt());
+                positions.put(range.partition(), after);
+            }
+        }
+        return positions;
+    }
+
+    private static StreamRow requireStream(Transaction transaction, String name) throws SQLException {
+        return transaction.stream(name).orElseThrow(() -> new UnknownStreamException(name));
     }
 
     /** Returns what positions in a stream are compared with: a stream that is created again has another id. */
@@ -134,18 +171,20 @@ final class PageReader {
     /**
      * Checks the positions that do not belong to the current incarnation.
      *
-     * @return for each request whether its position is in the log; otherwise this is a standby that has not replayed it yet
+     * @return for each request whether its position is in the log; otherwise there is nothing to read yet: this is a
+     *     standby that has not replayed it, or the partition was never used and does not exist
      * @throws OffsetOutOfRangeException if a position from elsewhere is not in the log
      * @throws HistoryLostException if the events before a position are not those that were read
+     * @throws UnknownStreamException if there is no such partition, although the position says that it had events
      */
     private boolean[] checkPositions(Transaction transaction, StreamRow stream, int shard, List<PageRequest> requests)
             throws SQLException {
-        boolean[] isReplayed = new boolean[requests.size()];
-        Arrays.fill(isReplayed, true);
+        boolean[] isInLog = new boolean[requests.size()];
+        Arrays.fill(isInLog, true);
         String history = history(transaction, stream);
         Map<Integer, PartitionRange> ranges = null;
         List<PageRequest> remembered = new ArrayList<>();
-        for (int i = 0; i < isReplayed.length; i++) {
+        for (int i = 0; i < isInLog.length; i++) {
             PageRequest request = requests.get(i);
             if (history.equals(request.position().incarnation())) {
                 continue;
@@ -155,17 +194,31 @@ final class PageReader {
             }
             PartitionRange range = ranges.get(request.partition().partition());
             if (range == null) {
-                throw new UnknownStreamException(request.partition());
+                requireNeverUsed(transaction, request);
+                isInLog[i] = false;
+                continue;
             }
-            isReplayed[i] = isInRange(transaction, request, range);
-            if (isReplayed[i] && request.position().lastOffset() >= range.logStart()) {
+            isInLog[i] = isInRange(transaction, request, range);
+            if (isInLog[i] && request.position().lastOffset() >= range.logStart()) {
                 remembered.add(request);
             }
         }
         if (!remembered.isEmpty()) {
             compareLastEvents(transaction, stream, remembered);
         }
-        return isReplayed;
+        return isInLog;
+    }
+
+    /**
+     * Accepts that a partition does not exist: one that is added to a stream is removed again if the growth is cancelled
+     * before it had an event, and a standby may not have it yet.
+     *
+     * @throws UnknownStreamException if it had events
+     */
+    private static void requireNeverUsed(Transaction transaction, PageRequest request) throws SQLException {
+        if (request.position().offset() > 0 && !ReaderSql.isStandby(transaction.connection())) {
+            throw new UnknownStreamException(request.partition());
+        }
     }
 
     private static boolean isInRange(Transaction transaction, PageRequest request, PartitionRange range)

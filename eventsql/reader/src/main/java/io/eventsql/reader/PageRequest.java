@@ -1,5 +1,7 @@
 package io.eventsql.reader;
 
+import java.util.List;
+
 /**
  * A page to be read.
  *
@@ -14,5 +16,10 @@ public record PageRequest(StreamPartition partition, ReadPosition position, long
     /** Creates a request without an end. */
     public PageRequest(StreamPartition partition, ReadPosition position) {
         this(partition, position, UNBOUNDED);
+    }
+
+    /** Returns the page of this request if there is nothing to read. */
+    PartitionPage emptyPage() {
+        return new PartitionPage(partition, List.of(), position, true);
     }
 }

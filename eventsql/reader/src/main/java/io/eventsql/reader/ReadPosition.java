@@ -11,7 +11,8 @@ import org.jspecify.annotations.Nullable;
  * @param offset the offset to read next, 0 or more
  * @param incarnation identifies the history that the position belongs to: the incarnation of the database and the stream's id
  *     in it; {@code null}: the position is not checked yet
- * @param lastOffset the offset of the last event read before it; -1 if there is none
+ * @param lastOffset the offset of the last event before it, which was read, or was in the log where reading started; -1
+ *     if there is none
  * @param lastPublishedAt when that event was published; {@code null} if there is none
  */
 public record ReadPosition(

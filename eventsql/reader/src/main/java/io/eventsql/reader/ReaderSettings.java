@@ -9,7 +9,8 @@ import java.util.Objects;
  *
  * @param schema the database schema with the library's tables: lower-case letters, digits and underscores
  * @param networkTimeout the time after which a read fails if the database does not respond, 100 ms to 1 h; the database
- *     itself ends a statement after three quarters of it
+ *     itself ends a statement after three quarters of it. In whole seconds, 1 or more, while {@link EventReader#connect}'s
+ *     connections are opened
  * @param pageEventsMax the most events of a page, 1 to 100,000
  * @param pageBytesMax a page ends with the event that brings its values, keys and headers to this number of bytes, 1 or more
  * @param pollInterval how long a {@link StreamCursor} waits before it asks for new events again, 1 ms to 1 h

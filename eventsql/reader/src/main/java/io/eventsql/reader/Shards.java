@@ -34,7 +34,7 @@ final class Shards implements AutoCloseable {
 
     /** Returns whether the database of a shard is not given, because it has no events. */
     synchronized boolean isOmitted(int number) {
-        return number < size() && unidentified.isEmpty() && !identified.containsKey(number);
+        return number >= 0 && number < size() && unidentified.isEmpty() && !identified.containsKey(number);
     }
 
     /**

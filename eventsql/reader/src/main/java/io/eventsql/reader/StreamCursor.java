@@ -33,9 +33,7 @@ public final class StreamCursor {
     }
 
     static StreamCursor open(EventReader reader, CursorSpec spec, Duration pollInterval) {
-        Map<StreamPartition, ReadPosition> positions = new TreeMap<>();
-        reader.offsets(spec.stream(), spec.start())
-                .forEach((partition, offset) -> positions.put(partition, ReadPosition.at(offset)));
+        Map<StreamPartition, ReadPosition> positions = new TreeMap<>(reader.starts(spec.stream(), spec.start()));
         positions.replaceAll((partition, start) -> spec.positions().getOrDefault(partition, start));
         StreamPosition end = spec.end();
         return new StreamCursor(
@@ -78,22 +76,24 @@ public final class StreamCursor {
 
     /** Reads a page of each partition. One shard that fails does not keep the events of the others back. */
     private boolean readShards(List<LogEvent> events) {
-        boolean isAdvanced = false;
         EventReaderException now = null;
+        List<PartitionPage> pages = new ArrayList<>();
         for (List<PageRequest> requests : requestsByShard().values()) {
             try {
-                for (PartitionPage page : reader.read(requests)) {
-                    ReadPosition former = positions.put(page.partition(), page.next());
-                    isAdvanced |=
-                            former != null && former.offset() < page.next().offset();
-                    events.addAll(page.events());
-                }
+                pages.addAll(reader.read(requests));
             } catch (EventReaderException e) {
                 now = e;
                 if (!(e instanceof DatabaseUnavailableException)) {
                     failure = e;
                 }
             }
+        }
+        // After the last read: another exception, such as that of a reader that was closed, must not pass events by.
+        boolean isAdvanced = false;
+        for (PartitionPage page : pages) {
+            ReadPosition former = positions.put(page.partition(), page.next());
+            isAdvanced |= former != null && former.offset() < page.next().offset();
+            events.addAll(page.events());
         }
         if (now != null && events.isEmpty()) {
             failure = null;

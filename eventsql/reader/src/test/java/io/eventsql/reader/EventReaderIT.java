@@ -244,7 +244,7 @@ class EventReaderIT {
                     .isThrownBy(() -> reader.cursor(CursorSpec.of("none")));
             String stream = create("three_partitions", Storage.ROWS);
             assertThatExceptionOfType(UnknownStreamException.class)
-                    .isThrownBy(() -> reader.read(new StreamPartition(stream, 0, 3), ReadPosition.at(0)));
+                    .isThrownBy(() -> reader.read(new StreamPartition(stream, 0, 3), ReadPosition.at(1)));
         }
     }
 

@@ -9,10 +9,12 @@ import io.eventsql.EventSql;
 import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -215,6 +217,86 @@ class ReadConditionsIT {
                     .isThrownBy(() -> reader.read(partition, beyond))
                     .withMessageContaining("its next offset is 31 now");
         }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Storage.class)
+    void read_historyLostBeforeAnythingWasRead_comparesTheEventBeforeTheStart(Storage storage) {
+        String stream = "started_" + storage.name().toLowerCase(Locale.ROOT);
+        StreamPartition partition = create(StreamSpec.of(stream).withStorage(storage), 30);
+        String table = "eventsql.events_" + stream + (storage == Storage.ROWS ? "" : "__blocks");
+        try (EventReader reader = open()) {
+            List<ReadPosition> starts = Stream.of(
+                            StreamPosition.LATEST,
+                            StreamPosition.at(Instant.now().plusSeconds(3_600)))
+                    .map(start -> reader.cursor(CursorSpec.of(stream).from(start))
+                            .positions()
+                            .get(partition))
+                    .toList();
+            assertThat(starts).extracting(ReadPosition::offset).containsExactly(30L, 30L);
+
+            TestDatabases.query(database, "SELECT eventsql.declare_restored('test')");
+            publish(stream, 30, 40);
+            for (ReadPosition start : starts) {
+                assertThat(reader.read(partition, start).events()).hasSize(10);
+            }
+
+            TestDatabases.execute(database, "UPDATE " + table + " SET published_at = published_at + interval '1 us'");
+            for (ReadPosition start : starts) {
+                assertThatExceptionOfType(HistoryLostException.class)
+                        .isThrownBy(() -> reader.read(partition, start))
+                        .withMessageContaining("at offset 29 was published");
+            }
+        }
+    }
+
+    /** Partitions of a growth exist before it is decided, and readers find them. */
+    @ParameterizedTest
+    @EnumSource(Storage.class)
+    void read_growthIsCancelledAfterItsPartitionsWereFound_continues(Storage storage) {
+        String stream = "ungrown_" + storage.name().toLowerCase(Locale.ROOT);
+        create(StreamSpec.of(stream).withStorage(storage), 10);
+        TestDatabases.query(
+                database,
+                "SELECT eventsql.prepare_growth_v1(stream_id, 3) FROM eventsql.stream WHERE name = ?",
+                stream);
+        try (EventReader reader = open();
+                EventReader restored = open()) {
+            List<PageRequest> found = reader.ranges(stream).stream()
+                    .map(range -> new PageRequest(range.partition(), ReadPosition.at(0)))
+                    .toList();
+            assertThat(found).hasSize(3);
+            List<PageRequest> read = reader.read(found).stream()
+                    .map(page -> new PageRequest(page.partition(), page.next()))
+                    .toList();
+            eventSql.cancelGrowth(stream);
+            publish(stream, 10, 20);
+            assertThat(reader.ranges(stream)).hasSize(1);
+            // By positions of the same history, and by those that are checked first.
+            assertOnlyTheFirstHasEvents(reader.read(read), 10);
+            assertOnlyTheFirstHasEvents(restored.read(found), 20);
+            assertOnlyTheFirstHasEvents(restored.read(read), 10);
+
+            StreamPartition removed = read.get(1).partition();
+            ReadPosition used = new ReadPosition(1, read.get(1).position().incarnation(), 0, Instant.EPOCH);
+            for (ReadPosition position : List.of(ReadPosition.at(1), used)) {
+                assertThatExceptionOfType(UnknownStreamException.class)
+                        .isThrownBy(() -> reader.read(removed, position));
+            }
+
+            eventSql.grow(stream, 3);
+            publish(stream, 20, 60);
+            assertThat(reader.read(read)).flatExtracting(PartitionPage::events).hasSize(50);
+        }
+    }
+
+    private static void assertOnlyTheFirstHasEvents(List<PartitionPage> pages, int events) {
+        assertThat(pages).hasSize(3);
+        assertThat(pages.get(0).events()).hasSize(events);
+        assertThat(pages.subList(1, 3))
+                .allMatch(page -> page.events().isEmpty()
+                        && page.isAtHead()
+                        && page.next().offset() == 0);
     }
 
     @ParameterizedTest

@@ -113,6 +113,13 @@ class StandbyReadIT {
             // An offset that the standby has not replayed yet may still come; the primary knows better.
             ReadPosition ahead = new ReadPosition(40, position.incarnation(), 39, position.lastPublishedAt());
             assertThat(reader.read(partition, ahead)).isEqualTo(new PartitionPage(partition, List.of(), ahead, true));
+
+            // So may a partition of a stream that has grown; its position may be of another standby.
+            StreamPartition grown = new StreamPartition("switched", 0, 1);
+            ReadPosition sameHistory = new ReadPosition(40, page.next().incarnation(), 39, position.lastPublishedAt());
+            for (ReadPosition each : List.of(ahead, sameHistory)) {
+                assertThat(reader.read(grown, each)).isEqualTo(new PartitionPage(grown, List.of(), each, true));
+            }
         }
         try (EventReader primary = EventReader.open(List.of(server.dataSource()))) {
             ReadPosition ahead = new ReadPosition(40, "other", 39, position.lastPublishedAt());

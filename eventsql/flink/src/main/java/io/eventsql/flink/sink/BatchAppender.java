@@ -126,7 +126,7 @@ final class BatchAppender implements AutoCloseable {
         Map<Target, EventBatch> stored = new HashMap<>();
         try {
             while (!batches.isEmpty()) {
-                append(batches.get(0), stored);
+                append(batches.get(0), stored, new HashSet<>());
                 batches.remove(0);
             }
         } finally {
@@ -134,7 +134,11 @@ final class BatchAppender implements AutoCloseable {
         }
     }
 
-    private void append(EventBatch batch, Map<Target, EventBatch> stored) throws SQLException {
+    /** A partition, and the version of the map by which events were sent there. */
+    private record Route(Target target, int mapVersion) {}
+
+    /** @param rejected the routes of the batches that it is a part of */
+    private void append(EventBatch batch, Map<Target, EventBatch> stored, Set<Route> rejected) throws SQLException {
         SinkDatabase database = cluster.shard(batch.target().shard());
         try {
             if (database.append(rememberedAs, batch)) {
@@ -145,9 +149,14 @@ final class BatchAppender implements AutoCloseable {
                 throw e;
             }
             areRoutesValid = false;
-            for (EventBatch part : partsByNextMap(batch, e)) {
-                append(part, stored);
+            Route route = new Route(batch.target(), batch.mapVersion());
+            if (!rejected.add(route)) { // while keys move, two shards may say of each other that the keys belong there
+                throw beingChanged(e);
             }
+            for (EventBatch part : partsByNextMap(batch, e)) {
+                append(part, stored, rejected);
+            }
+            rejected.remove(route);
         }
     }
 
@@ -160,17 +169,15 @@ final class BatchAppender implements AutoCloseable {
         KeyRoutes next = cluster.findNextRoutes(batch);
         Target target = batch.target();
         if (next.mapVersion(target) == batch.mapVersion()) {
-            throw new SQLException(
-                    "The map of the partitions is being changed: " + SinkErrors.message(rejection),
-                    "55P03",
-                    rejection); // passes
+            throw beingChanged(rejection);
         }
         String name = batch.producer() + " " + target.shard() + " " + target.partition() + " " + batch.number();
         UUID producer = UUID.nameUUIDFromBytes(name.getBytes(StandardCharsets.UTF_8));
+        Target withoutKey = next.hasSlots(target.shard()) ? target : next.ofTurn(target.partition());
         Map<Target, List<EncodedEvent>> parts = new LinkedHashMap<>();
         for (EncodedEvent event : batch.events()) {
             String key = event.key();
-            parts.computeIfAbsent(key == null ? target : next.of(key), any -> new ArrayList<>())
+            parts.computeIfAbsent(key == null ? withoutKey : next.of(key), any -> new ArrayList<>())
                     .add(event);
         }
         LOG.info("Routing {} anew: by map {}, not {}", batch, next.mapVersion(target), batch.mapVersion());
@@ -178,6 +185,12 @@ final class BatchAppender implements AutoCloseable {
                 .map(part -> new EventBatch(
                         producer, 1, batch.stream(), part.getKey(), next.mapVersion(part.getKey()), part.getValue()))
                 .toList();
+    }
+
+    /** Returns an error that passes. */
+    private static SQLException beingChanged(SQLException rejection) {
+        return new SQLException(
+                "The map of the partitions is being changed: " + SinkErrors.message(rejection), "55P03", rejection);
     }
 
     /** Consumers poll, too: a signal that is not sent delays them. */

@@ -16,8 +16,9 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 
 /**
  * A stream as a sink of Flink. With {@link DeliveryGuarantee#EXACTLY_ONCE}, the default, each record is one event of the stream,
- * whatever fails: events become part of Flink's checkpoint, and are stored when that is complete. Otherwise they are stored
- * without waiting for a checkpoint, and after a failure possibly again.
+ * whatever fails: events become part of Flink's checkpoint, and are stored when that is complete. A job without checkpoints, such
+ * as one in batch mode, stores them at its end, and possibly again if it is restarted after a failure. With {@link
+ * DeliveryGuarantee#AT_LEAST_ONCE} they are stored without waiting for a checkpoint, and after a failure possibly again.
  *
  * <p>Events of one key are stored in the order in which a writer gets them: all of a key come to one writer if the records are
  * keyed by it.

@@ -6,7 +6,7 @@ import java.util.List;
  * Where the events of a stream go: those of a key to one partition of one shard. All that a sink knows of routing. Immutable.
  *
  * @param slotMap for each key slot the number of its shard
- * @param shards the map of the stream's partitions on each shard, by number
+ * @param shards the map of the stream's partitions on each shard, by number, up to the last one with slots
  */
 record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
     /** A partition of a shard. */
@@ -27,8 +27,8 @@ record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
          */
         static final PartitionMap UNREAD = first(0, 1);
 
-        /** That of a shard to which no keys belong: it gets no events. */
-        static final PartitionMap NO_SLOTS = first(-1, 1);
+        /** That of a shard to which no keys belong: it gets no events. No map has this version, not even a closed one. */
+        static final PartitionMap NO_SLOTS = first(Integer.MIN_VALUE, 1);
 
         /** Returns the map of a stream that has not grown. */
         static PartitionMap first(int version, int partitions) {
@@ -51,18 +51,29 @@ record KeyRoutes(List<Integer> slotMap, List<PartitionMap> shards) {
 
     /** Returns the partition of events without a key, which take turns: that of the given turn. */
     Target ofTurn(int turn) {
-        int shard = Math.floorMod(turn, shards.size());
-        while (shards.get(shard).equals(PartitionMap.NO_SLOTS)) {
-            shard = (shard + 1) % shards.size();
+        int first = Math.floorMod(turn, shards.size());
+        for (int i = 0; i < shards.size(); i++) {
+            int shard = (first + i) % shards.size();
+            if (hasSlots(shard)) {
+                int partitions = map(shard).partitions();
+                return new Target(shard, Math.floorMod(Math.floorDiv(turn, shards.size()), partitions));
+            }
         }
-        return new Target(
-                shard,
-                Math.floorMod(
-                        Math.floorDiv(turn, shards.size()), shards.get(shard).partitions()));
+        throw new IllegalStateException("no shard has slots: " + shards);
+    }
+
+    /** Returns whether keys belong to a shard. */
+    boolean hasSlots(int shard) {
+        return !map(shard).equals(PartitionMap.NO_SLOTS);
     }
 
     /** Returns the version of the map by which events go to a partition. */
     int mapVersion(Target target) {
-        return shards.get(target.shard()).version();
+        return map(target.shard()).version();
+    }
+
+    /** Returns the map on a shard. The last one in the list is that of the last shard with slots. */
+    private PartitionMap map(int shard) {
+        return shard < shards.size() ? shards.get(shard) : PartitionMap.NO_SLOTS;
     }
 }

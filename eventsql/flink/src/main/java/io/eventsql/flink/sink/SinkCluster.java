@@ -29,7 +29,10 @@ final class SinkCluster implements AutoCloseable {
     private final String stream;
     /** The maps of the stream, as they were read last. */
     private final Map<Integer, PartitionMap> maps = new HashMap<>();
-    /** The slot map of the stream, if its keys stay while those of others move. A stream that stays does so for good. */
+    /**
+     * The slot map of the stream as it was read last, if its keys stay while those of others move, which they do until it
+     * is deleted; empty: that of the cluster.
+     */
     private List<Integer> ownSlotMap = List.of();
 
     private @Nullable Identity cluster;
@@ -62,6 +65,8 @@ final class SinkCluster implements AutoCloseable {
     KeyRoutes findRoutes() throws SQLException {
         SQLException failure = null;
         Identity identity = null;
+        List<Integer> own = List.of();
+        boolean isCertain = false;
         for (SinkDatabase database : databases) {
             try {
                 Identity found = database.findIdentity();
@@ -69,9 +74,8 @@ final class SinkCluster implements AutoCloseable {
                 Optional<StoredMap> map = database.findMap(stream);
                 if (map.isPresent()) {
                     maps.put(found.shard(), map.get().map());
-                    ownSlotMap = map.get().slotMap().isEmpty()
-                            ? ownSlotMap
-                            : map.get().slotMap();
+                    own = map.get().slotMap().isEmpty() ? own : map.get().slotMap();
+                    isCertain |= found.slotMap().contains(found.shard()); // a spare shard does not record what stays
                     identity = found;
                 }
             } catch (WrongDatabaseException e) {
@@ -82,6 +86,9 @@ final class SinkCluster implements AutoCloseable {
         }
         if (identity == null) {
             throw failure != null ? failure : new WrongDatabaseException("Stream " + stream + " does not exist");
+        }
+        if (isCertain || !own.isEmpty()) {
+            ownSlotMap = own;
         }
         return routes(ownSlotMap.isEmpty() ? identity.slotMap() : ownSlotMap, maps);
     }

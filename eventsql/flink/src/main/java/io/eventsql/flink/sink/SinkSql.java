@@ -36,9 +36,11 @@ final class SinkSql {
             WHERE name = ?""";
 
     // Indexes: stream_name_unique, the primary keys of stream_partition, stream_map and stationary_stream. Takes no
-    // lock. The greatest version is none of a map.
+    // lock. The greatest version is none of a map. A closed map has a negative version, which must match that of no
+    // append:
+    // batches get it without its sign, and are rejected until the map is open.
     private static final String FIND_MAP = """
-            SELECT s.partitions, coalesce(m.map_version, p.map_version), m.partitions, m.slots, k.slot_map
+            SELECT s.partitions, coalesce(m.map_version, abs(p.map_version)), m.partitions, m.slots, k.slot_map
             FROM eventsql.stream s
             JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
             LEFT JOIN eventsql.stationary_stream k ON k.stream = s.name

@@ -1,6 +1,7 @@
 package io.eventsql.flink.sink;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
 import io.eventsql.flink.sink.KeyRoutes.Target;
@@ -10,6 +11,8 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 
 /** Sinks agree with the library about where a key belongs. */
 class KeyRoutesTest {
@@ -52,6 +55,24 @@ class KeyRoutesTest {
             assertThat(routes.of(key))
                     .isEqualTo(new Target(0, grown.partition(io.eventsql.internal.shard.KeyHash.of(key))));
         }
+    }
+
+    /** Maps of streams that are closed while keys move, as an earlier release of the sink has read them. */
+    @Test
+    @Timeout(value = 30, threadMode = ThreadMode.SEPARATE_THREAD)
+    void turns_mapsHaveNegativeVersions_areThoseOfShardsWithSlots() {
+        KeyRoutes closed = new KeyRoutes(Collections.nCopies(KeyHash.SLOTS, 0), List.of(PartitionMap.first(-1, 1)));
+        assertThat(closed.ofTurn(3)).isEqualTo(new Target(0, 0));
+        assertThat(closed.mapVersion(new Target(0, 0))).isEqualTo(-1);
+
+        List<PartitionMap> maps = List.of(PartitionMap.NO_SLOTS, PartitionMap.first(1, 1));
+        KeyRoutes oneOfTwo = new KeyRoutes(Collections.nCopies(KeyHash.SLOTS, 1), maps);
+        assertThat(oneOfTwo.ofTurn(0)).isEqualTo(oneOfTwo.ofTurn(1)).isEqualTo(new Target(1, 0));
+        assertThat(IntStream.range(0, 4).mapToObj(oneOfTwo::hasSlots)).containsExactly(false, true, false, false);
+        assertThat(oneOfTwo.mapVersion(new Target(3, 0))).isEqualTo(PartitionMap.NO_SLOTS.version());
+
+        KeyRoutes none = new KeyRoutes(List.of(), List.of(PartitionMap.NO_SLOTS));
+        assertThatIllegalStateException().isThrownBy(() -> none.ofTurn(0));
     }
 
     @Test
