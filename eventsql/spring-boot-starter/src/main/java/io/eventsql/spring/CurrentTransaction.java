@@ -57,7 +57,7 @@ final class CurrentTransaction {
             }
         }
         TransactionTracker.@Nullable TrackedTransaction latest = TransactionTracker.latestTransaction();
-        boolean ended = latest != null && !latest.isOpen();
+        boolean ended = latest != null && latest.state() == TransactionTracker.State.ENDED;
         if (ended || !TransactionSynchronizationManager.isActualTransactionActive()) {
             return new Found.None();
         }
@@ -71,10 +71,11 @@ final class CurrentTransaction {
     private Found found(DataSource key, ConnectionHolder connection) {
         TransactionTracker.@Nullable TrackedTransaction transaction = TransactionTracker.transactionOf(connection);
         if (transaction != null) {
-            if (!transaction.isOpen()) {
-                return new Found.None();
-            }
-            return joinable(key, transaction.isReadOnly());
+            return switch (transaction.state()) {
+                case OPEN -> joinable(key, transaction.isReadOnly());
+                case COMMITTING -> committing();
+                case ENDED -> new Found.None();
+            };
         }
         // A manager that is no bean may not be tracked: then Spring's own knowledge has to be sufficient.
         if (TransactionTracker.latestTransaction() == null
@@ -83,6 +84,12 @@ final class CurrentTransaction {
             return joinable(key, TransactionSynchronizationManager.isCurrentTransactionReadOnly());
         }
         return new Found.None();
+    }
+
+    /** JPA flushes within the commit and calls entities: an event published at once would outlive a failed flush. */
+    private static Found committing() {
+        return new Found.NotJoinable("is being committed, which is too late to join it. Flush before the commit, or"
+                + " publish at once with template.outsideTransaction()");
     }
 
     private static Found joinable(DataSource key, boolean readOnly) {

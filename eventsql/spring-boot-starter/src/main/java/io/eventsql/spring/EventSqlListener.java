@@ -20,7 +20,8 @@ import java.lang.annotation.Target;
  *
  * <ul>
  *   <li>the payload, of any type that the {@code EventSerializer} can deserialize, {@code String} and {@code byte[]}
- *       included; {@code @Payload} marks it where it is ambiguous, {@code @Valid} validates it
+ *       included, {@code Object} for any registered one; {@code @Payload} marks it where it is ambiguous,
+ *       {@code @Valid} validates it
  *   <li>{@link Tombstone}: the method takes events without a value alone
  *   <li>the whole {@link io.eventsql.StoredEvent} or its {@link io.eventsql.EventPosition}
  *   <li>{@code @Header("name")}: a header, or one of {@link EventSqlHeaders}; {@code @Headers Map<String, String>}: the

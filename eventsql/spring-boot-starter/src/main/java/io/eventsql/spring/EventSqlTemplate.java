@@ -33,8 +33,9 @@ import org.springframework.util.ClassUtils;
  * <p>Inside a transaction of Spring the events are part of it: committed with it or not at all, and then moved to their
  * stream within milliseconds ({@link Outbox}). Outside of any transaction they are committed when the method returns
  * ({@link EventPublisher}). The template joins transactions of JDBC and JPA transaction managers whose {@link
- * javax.sql.DataSource} is a shard's or has an outbox. In any other transaction, and in a read-only one, publishing throws
- * {@link TransactionNotJoinableException}, unless {@link UnjoinableTransaction} says otherwise.
+ * javax.sql.DataSource} is a shard's or has an outbox. In any other transaction, in a read-only one, and while one is
+ * being committed, such as in JPA's flush at the commit, publishing throws {@link TransactionNotJoinableException},
+ * unless {@link UnjoinableTransaction} says otherwise.
  *
  * <p>The name of the payload's class is stored as header {@link EventTypes#TYPE_HEADER}; see {@link EventType}.
  *

@@ -213,7 +213,7 @@ public final class EventTypes {
      */
     public Type resolve(StoredEvent event, Type requested, boolean requireHeader) {
         Class<?> raw = ResolvableType.forType(requested).toClass();
-        if (!isNamed(raw) && raw != Object.class) {
+        if (!isNamed(raw) && raw != Object.class && raw != Record.class) {
             return requested;
         }
         @Nullable String name = storedName(event);

@@ -4,12 +4,15 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.core.Ordered;
+import org.springframework.core.PriorityOrdered;
 import org.springframework.jdbc.datasource.ConnectionHolder;
 import org.springframework.jdbc.datasource.JdbcTransactionObjectSupport;
 import org.springframework.transaction.ConfigurableTransactionManager;
 import org.springframework.transaction.TransactionExecution;
 import org.springframework.transaction.TransactionExecutionListener;
 import org.springframework.transaction.support.DefaultTransactionStatus;
+import org.springframework.transaction.support.TransactionSynchronization;
 import org.springframework.transaction.support.TransactionSynchronizationManager;
 
 /**
@@ -55,16 +58,31 @@ public final class TransactionTracker implements BeanPostProcessor {
         return ofThread().peek();
     }
 
+    /** Forgets those that are completed: a manager does not report a commit if a callback before it has failed in some ways. */
     private static Deque<TrackedTransaction> ofThread() {
         Deque<TrackedTransaction> tracked = TRACKED.get();
-        return tracked == null ? new ArrayDeque<>(0) : tracked;
+        if (tracked == null) {
+            return new ArrayDeque<>(0);
+        }
+        tracked.removeIf(candidate -> candidate.transaction.isCompleted());
+        return tracked;
+    }
+
+    /** How far a transaction has got. */
+    enum State {
+        /** A statement executed now is part of it. */
+        OPEN,
+        /** Its commit has begun and may still run code of the application, such as the callbacks of a flush by JPA. */
+        COMMITTING,
+        /** It is committed, or its rollback has begun; its callbacks may still run. */
+        ENDED
     }
 
     /** A transaction of any resource. Belongs to one thread. */
     static final class TrackedTransaction {
         private final TransactionExecution transaction;
         private final @Nullable ConnectionHolder connection;
-        private boolean ending;
+        private State state = State.OPEN;
 
         private TrackedTransaction(DefaultTransactionStatus transaction) {
             this.transaction = transaction;
@@ -74,13 +92,33 @@ public final class TransactionTracker implements BeanPostProcessor {
                     : null;
         }
 
-        /** Whether a statement executed now is part of it: its commit or rollback has not begun. */
-        boolean isOpen() {
-            return !ending;
+        State state() {
+            return state;
         }
 
         boolean isReadOnly() {
             return transaction.isReadOnly();
+        }
+    }
+
+    /**
+     * Marks a transaction as ended before its other callbacks run. Registered when it begins, because a manager rolls
+     * back without calling {@code beforeRollback} if a callback before the commit throws.
+     */
+    private record EndSignal(TrackedTransaction transaction) implements TransactionSynchronization, PriorityOrdered {
+        @Override
+        public int getOrder() {
+            return Ordered.HIGHEST_PRECEDENCE;
+        }
+
+        @Override
+        public void afterCommit() {
+            transaction.state = State.ENDED;
+        }
+
+        @Override
+        public void afterCompletion(int status) {
+            transaction.state = State.ENDED;
         }
     }
 
@@ -90,20 +128,24 @@ public final class TransactionTracker implements BeanPostProcessor {
         public void afterBegin(TransactionExecution transaction, @Nullable Throwable beginFailure) {
             // A reactive transaction belongs to no thread.
             if (beginFailure == null && transaction instanceof DefaultTransactionStatus status) {
+                TrackedTransaction begun = new TrackedTransaction(status);
                 Deque<TrackedTransaction> tracked = ofThread();
-                tracked.push(new TrackedTransaction(status));
+                tracked.push(begun);
                 TRACKED.set(tracked);
+                if (status.isNewSynchronization()) { // otherwise no callback runs between its end and its removal
+                    TransactionSynchronizationManager.registerSynchronization(new EndSignal(begun));
+                }
             }
         }
 
         @Override
         public void beforeCommit(TransactionExecution transaction) {
-            markEnding(transaction);
+            mark(transaction, State.COMMITTING);
         }
 
         @Override
         public void beforeRollback(TransactionExecution transaction) {
-            markEnding(transaction);
+            mark(transaction, State.ENDED);
         }
 
         @Override
@@ -116,10 +158,10 @@ public final class TransactionTracker implements BeanPostProcessor {
             remove(transaction);
         }
 
-        private static void markEnding(TransactionExecution transaction) {
+        private static void mark(TransactionExecution transaction, State state) {
             for (TrackedTransaction candidate : ofThread()) {
                 if (candidate.transaction.equals(transaction)) {
-                    candidate.ending = true;
+                    candidate.state = state;
                 }
             }
         }

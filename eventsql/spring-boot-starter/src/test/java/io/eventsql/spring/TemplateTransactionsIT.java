@@ -4,11 +4,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.EventPosition;
 import io.eventsql.ExpectedVersion;
 import io.eventsql.VersionConflictException;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.springframework.transaction.TransactionDefinition;
 import org.springframework.transaction.support.TransactionSynchronization;
@@ -108,7 +111,9 @@ class TemplateTransactionsIT extends TemplateFixture {
             app.events().publish("orders", "a");
             app.events().publish("orders", "b");
 
-            assertThat(TransactionSynchronizationManager.getSynchronizations()).hasSize(1);
+            assertThat(TransactionSynchronizationManager.getSynchronizations())
+                    .filteredOn(callback -> callback.getClass().getSimpleName().equals("CommitSignal"))
+                    .hasSize(1);
         }));
     }
 
@@ -226,6 +231,36 @@ class TemplateTransactionsIT extends TemplateFixture {
                 status.setRollbackOnly();
             });
 
+            assertThat(app.keysInTheEnd()).containsExactly("failed");
+        });
+    }
+
+    @Test
+    void publishAsync_inACallbackBeforeTheCommit_rollsBackAndCallbacksAfterItPublishAtOnce() {
+        run(app -> {
+            AtomicReference<Optional<EventPosition>> afterCompletion = new AtomicReference<>();
+            assertThatExceptionOfType(TransactionNotJoinableException.class)
+                    .isThrownBy(() -> app.transaction().executeWithoutResult(status -> {
+                        app.jdbc().update("INSERT INTO orders VALUES ('1')");
+                        TransactionSynchronizationManager.registerSynchronization(new TransactionSynchronization() {
+                            @Override
+                            public void beforeCommit(boolean readOnly) {
+                                app.events()
+                                        .publishAsync("orders", "unclear", "1")
+                                        .join();
+                            }
+
+                            @Override
+                            public void afterCompletion(int status) {
+                                afterCompletion.set(app.events().publish("orders", "failed", "2"));
+                            }
+                        });
+                    }));
+
+            assertThat(app.orders()).isEmpty();
+            assertThat(afterCompletion.get())
+                    .as("position, empty inside a transaction")
+                    .isPresent();
             assertThat(app.keysInTheEnd()).containsExactly("failed");
         });
     }

@@ -10,10 +10,12 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
 
 /** Continuous aggregates that are declared as beans. */
 @AutoConfiguration(after = EventSqlAutoConfiguration.class)
 @ConditionalOnBean({EventSql.class, ContinuousAggregateSpec.class})
+@Import({SharedConfigurations.Properties.class, SharedConfigurations.Streams.class})
 public final class EventSqlAggregateAutoConfiguration {
     @Bean
     @ConditionalOnMissingBean

@@ -12,7 +12,6 @@ import io.eventsql.spring.EventSqlBuilderCustomizer;
 import io.eventsql.spring.EventSqlDataSource;
 import io.eventsql.spring.internal.ShardNamesAware;
 import io.eventsql.spring.internal.ShutdownBudget;
-import io.eventsql.spring.internal.StreamCreator;
 import java.util.List;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -22,11 +21,11 @@ import org.springframework.boot.autoconfigure.condition.AnyNestedCondition;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
 import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Import;
 
 /**
  * EventSQL over the databases of {@code eventsql.shards}, or else over the application's {@link DataSource}. Spring closes
@@ -34,7 +33,7 @@ import org.springframework.context.annotation.Conditional;
  */
 @AutoConfiguration(after = DataSourceAutoConfiguration.class)
 @ConditionalOnBooleanProperty(name = "eventsql.enabled", matchIfMissing = true)
-@EnableConfigurationProperties(EventSqlProperties.class)
+@Import(SharedConfigurations.Properties.class)
 public final class EventSqlAutoConfiguration {
 
     @Bean
@@ -97,20 +96,6 @@ public final class EventSqlAutoConfiguration {
     @ConditionalOnBean(EventSql.class)
     Outbox eventSqlOutbox(EventSql eventSql) {
         return eventSql.outbox();
-    }
-
-    @Bean
-    @ConditionalOnMissingBean
-    @ConditionalOnBean(EventSql.class)
-    StreamCreator eventSqlStreamCreator(
-            EventSql eventSql, EventSqlProperties properties, ObjectProvider<StreamSpec> beans) {
-        return DeclaredStreams.creator(eventSql, properties, beans);
-    }
-
-    @Bean
-    @ConditionalOnMissingBean
-    ShutdownBudget eventSqlShutdownBudget(EventSqlProperties properties) {
-        return new ShutdownBudget(properties.closeTimeout());
     }
 
     /** Static: it is created before the {@link EventSql} it closes. */

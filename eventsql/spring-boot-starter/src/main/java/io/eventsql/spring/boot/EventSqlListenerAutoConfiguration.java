@@ -13,17 +13,20 @@ import io.eventsql.spring.internal.listener.ListenerSettings;
 import java.util.Map;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.boot.LazyInitializationExcludeFilter;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
 
 /** Annotated listeners. */
 @AutoConfiguration(after = {EventSqlAutoConfiguration.class, EventSqlTemplateAutoConfiguration.class})
 @ConditionalOnBooleanProperty(name = "eventsql.enabled", matchIfMissing = true)
 @EnableConfigurationProperties(EventSqlListenerProperties.class)
+@Import({SharedConfigurations.Properties.class, SharedConfigurations.Streams.class})
 public final class EventSqlListenerAutoConfiguration {
     @Bean
     ListenerRegistry eventSqlListenerRegistry(ShutdownBudget shutdown) {
@@ -35,6 +38,12 @@ public final class EventSqlListenerAutoConfiguration {
     @ConditionalOnMissingBean
     static ListenerPostProcessor eventSqlListenerPostProcessor() {
         return new ListenerPostProcessor();
+    }
+
+    /** Excludes listeners from {@code spring.main.lazy-initialization}, because no other bean requests them. */
+    @Bean
+    static LazyInitializationExcludeFilter eventSqlListenerLazyInitializationExcludeFilter() {
+        return (name, definition, type) -> ListenerPostProcessor.hasListeners(type);
     }
 
     @Bean

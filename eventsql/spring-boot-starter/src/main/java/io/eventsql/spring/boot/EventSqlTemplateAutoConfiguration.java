@@ -26,7 +26,12 @@ import org.springframework.core.env.Environment;
 /** The template that publishes objects, and their serialization. */
 @AutoConfiguration(after = {EventSqlAutoConfiguration.class, JacksonAutoConfiguration.class})
 @ConditionalOnBean(EventSql.class)
-@Import({EventSerializerConfigurations.Json.class, EventSerializerConfigurations.Plain.class})
+@Import({
+    SharedConfigurations.Properties.class,
+    SharedConfigurations.Streams.class,
+    EventSerializerConfigurations.Json.class,
+    EventSerializerConfigurations.Plain.class
+})
 public final class EventSqlTemplateAutoConfiguration {
 
     /** Static, and without dependencies: it is created before the transaction managers it tracks. */

@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.ContinuousAggregateSpec;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
@@ -16,6 +17,8 @@ import io.eventsql.spring.CloudEventHeaders;
 import io.eventsql.spring.CloudEventSerializer;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventSqlBuilderCustomizer;
+import io.eventsql.spring.EventSqlContinuousAggregates;
+import io.eventsql.spring.EventSqlListenerRegistry;
 import io.eventsql.spring.EventSqlTemplate;
 import io.eventsql.spring.EventTypes;
 import io.eventsql.spring.JacksonEventSerializer;
@@ -27,6 +30,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceInitializationAutoConfiguration;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -36,6 +40,7 @@ import org.springframework.context.annotation.Primary;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
+import tools.jackson.databind.json.JsonMapper;
 
 /** The beans of an application, by its data sources and own beans. */
 class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
@@ -97,6 +102,33 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
                         .doesNotHaveBean(EventSql.class)
                         .doesNotHaveBean(ShardPools.class)
                         .doesNotHaveBean(EventSqlTemplate.class));
+    }
+
+    /** As spring.autoconfigure.exclude does: an application may configure EventSQL itself, or not at all. */
+    @Test
+    void eventSqlAutoConfiguration_excluded_leavesTheOthersUsable() {
+        ApplicationContextRunner others = new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        JacksonAutoConfiguration.class,
+                        EventSqlAggregateAutoConfiguration.class,
+                        EventSqlEndpointAutoConfiguration.class,
+                        EventSqlHealthAutoConfiguration.class,
+                        EventSqlListenerAutoConfiguration.class,
+                        EventSqlMetricsAutoConfiguration.class,
+                        EventSqlObservationAutoConfiguration.class,
+                        EventSqlTemplateAutoConfiguration.class));
+        others.run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(EventSqlTemplate.class));
+
+        EventSql own = EventSql.builder(newDatabase()).build();
+        others.withBean(EventSql.class, () -> own)
+                .withBean(ContinuousAggregateSpec.class, () -> ContinuousAggregateSpec.of("per_minute", "orders"))
+                .withPropertyValues("eventsql.streams.orders.partitions=1", "eventsql.create-missing-streams=true")
+                .run(context -> assertThat(context)
+                        .hasNotFailed()
+                        .hasSingleBean(EventSqlTemplate.class)
+                        .hasSingleBean(StreamCreator.class)
+                        .hasSingleBean(EventSqlContinuousAggregates.class)
+                        .hasSingleBean(EventSqlListenerRegistry.class));
     }
 
     @Test
@@ -244,6 +276,23 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
         one.withClassLoader(new FilteredClassLoader("io.cloudevents"))
                 .withPropertyValues("eventsql.cloud-events.source=/orders")
                 .run(context -> assertThat(context).hasSingleBean(CloudEventHeaders.class));
+    }
+
+    @Test
+    void serializer_ofSeveralMappers_failsWithTheirNamesUnlessOneIsChosen() {
+        ApplicationContextRunner two = application
+                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean("web", JsonMapper.class, JsonMapper::new)
+                .withBean("events", JsonMapper.class, JsonMapper::new);
+
+        two.run(context -> assertThat(context)
+                .getFailure()
+                .hasStackTraceContaining("several JsonMapper beans, none of them primary: [web, events]"));
+        two.withBean("chosen", JsonMapper.class, JsonMapper::new, bean -> bean.setPrimary(true))
+                .run(context ->
+                        assertThat(context.getBean(EventSerializer.class)).isInstanceOf(CloudEventSerializer.class));
+        two.withBean(EventSerializer.class, PlainEventSerializer::new)
+                .run(context -> assertThat(context).hasNotFailed().hasSingleBean(EventSqlTemplate.class));
     }
 
     /** The schema is prepared by a database initializer that Spring Boot runs first. */

@@ -20,6 +20,7 @@ import org.springframework.beans.factory.NoUniqueBeanDefinitionException;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalyzer;
 import org.springframework.core.io.support.SpringFactoriesLoader;
+import tools.jackson.databind.json.JsonMapper;
 
 /** The descriptions of a failed start, by the analyzers that Spring Boot finds. */
 class FailureAnalyzersTest {
@@ -57,6 +58,15 @@ class FailureAnalyzersTest {
 
         assertThat(analysis.getDescription()).contains("orders", "customers");
         assertThat(analysis.getAction()).contains("@EventSqlDataSource", "eventsql.shards", "@Primary");
+    }
+
+    @Test
+    void severalJsonMappers_describesTheChoice() {
+        FailureAnalysis analysis = analyze(new AmbiguousJsonMapperException(
+                new NoUniqueBeanDefinitionException(JsonMapper.class, "web", "events")));
+
+        assertThat(analysis.getDescription()).contains("web", "events");
+        assertThat(analysis.getAction()).contains("@Primary", "EventSerializer bean");
     }
 
     @Test

@@ -24,6 +24,9 @@ class JpaShop {
     /** An application event of Spring. */
     record Placed(String id) {}
 
+    /** An application event whose listener publishes without waiting. */
+    record Announced(String id) {}
+
     static class JpaOrders {
         private final EventSqlTemplate events;
         private final ApplicationEventPublisher inside;
@@ -73,6 +76,39 @@ class JpaShop {
         @TransactionalEventListener
         public void afterCommit(Placed placed) {
             events.publish("orders", placed.id() + " after commit", placed);
+        }
+
+        @Transactional
+        public void placeAndAnnounce(OrderPlaced order) {
+            entities.persist(new PlacedOrder(order.id()));
+            inside.publishEvent(new Announced(order.id()));
+        }
+
+        @TransactionalEventListener(phase = TransactionPhase.BEFORE_COMMIT)
+        public void announceBeforeCommit(Announced announced) {
+            events.publishAsync("orders", announced.id(), announced).join();
+        }
+
+        @Transactional
+        public void note(String id) {
+            entities.persist(new OrderNote(id));
+        }
+
+        /** Publishes in the flush that updates the note, before the same flush inserts the order. */
+        @Transactional
+        public void changeNoteAndPlace(String note, OrderPlaced order) {
+            change(note);
+            entities.persist(new PlacedOrder(order.id()));
+        }
+
+        @Transactional
+        public void changeNoteAndFlush(String note) {
+            change(note);
+            entities.flush();
+        }
+
+        private void change(String note) {
+            entities.find(OrderNote.class, note).change("changed", () -> events.publish("orders", note, "changed"));
         }
     }
 }

@@ -48,7 +48,9 @@ class ShopIT {
 
     private static ConfigurableApplicationContext start(Class<?> part, String... properties) {
         String database = "shop_" + DATABASES.incrementAndGet();
-        new JdbcTemplate(eventsDb.createDatabase(database)).execute("CREATE TABLE orders (id text PRIMARY KEY)");
+        JdbcTemplate jdbc = new JdbcTemplate(eventsDb.createDatabase(database));
+        jdbc.execute("CREATE TABLE orders (id text PRIMARY KEY)");
+        jdbc.execute("CREATE TABLE notes (id text PRIMARY KEY, content text)");
         List<String> all = new ArrayList<>(List.of(
                 "spring.datasource.url=" + eventsDb.jdbcUrl(database),
                 "spring.datasource.username=" + eventsDb.username(),
@@ -164,6 +166,53 @@ class ShopIT {
             await().until(() -> keys(context).size() >= 2);
             assertThat(keysInTheEnd(context)).containsExactlyInAnyOrder("1 before commit", "1 after commit");
             assertThat(orders(context)).containsExactly("1");
+        }
+    }
+
+    /** An entity publishes in the flush at the commit, which fails on another entity. */
+    @Test
+    void jpa_publishingInTheFlushAtTheCommit_isRejectedAndRolledBack() {
+        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
+            JpaOrders orders = context.getBean(JpaOrders.class);
+            orders.place(new OrderPlaced("1"));
+            orders.note("note");
+
+            assertThatThrownBy(() -> orders.changeNoteAndPlace("note", new OrderPlaced("1")))
+                    .hasStackTraceContaining(TransactionNotJoinableException.class.getName())
+                    .hasStackTraceContaining("is being committed");
+
+            await().until(() -> !keys(context).isEmpty());
+            assertThat(keysInTheEnd(context)).containsExactly("1");
+        }
+    }
+
+    @Test
+    void jpa_publishingInAFlushBeforeTheCommit_joins() {
+        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
+            JpaOrders orders = context.getBean(JpaOrders.class);
+            orders.note("note");
+
+            orders.changeNoteAndFlush("note");
+
+            await().until(() -> !keys(context).isEmpty());
+            assertThat(keysInTheEnd(context)).containsExactly("note");
+        }
+    }
+
+    /** As often as the pool has connections, and once more. */
+    @Test
+    void jpa_publishAsyncBeforeTheCommit_rollsBackAndReturnsTheConnection() {
+        String poolOfTwo = "spring.datasource.hikari.maximum-pool-size=2";
+        try (ConfigurableApplicationContext context = start(JpaShop.class, poolOfTwo)) {
+            JpaOrders orders = context.getBean(JpaOrders.class);
+
+            for (String id : List.of("1", "2", "3")) {
+                assertThatThrownBy(() -> orders.placeAndAnnounce(new OrderPlaced(id)))
+                        .isInstanceOf(TransactionNotJoinableException.class);
+            }
+
+            assertThat(orders(context)).isEmpty();
+            assertThat(keysInTheEnd(context)).isEmpty();
         }
     }
 

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
@@ -13,13 +14,24 @@ import org.jspecify.annotations.Nullable;
  * deadline. One thread at most runs it; concurrent callers share its result. Thread-safe.
  */
 final class BoundedCheck<T> {
-    private final String name;
     private final Callable<T> check;
+    private final Executor threads;
     private @Nullable CompletableFuture<T> running;
 
+    /** @param name what is checked, for the thread */
     BoundedCheck(String name, Callable<T> check) {
-        this.name = name;
+        this(check, threads(name));
+    }
+
+    /** @param threads starts a thread for each run of the check */
+    BoundedCheck(Callable<T> check, Executor threads) {
         this.check = check;
+        this.threads = threads;
+    }
+
+    private static Executor threads(String name) {
+        Thread.Builder thread = Thread.ofPlatform().daemon().name("eventsql-health-" + name);
+        return thread::start;
     }
 
     /** Starts the check unless it is in progress. */
@@ -27,8 +39,8 @@ final class BoundedCheck<T> {
         CompletableFuture<T> current = running;
         if (current == null || current.isDone()) {
             CompletableFuture<T> next = new CompletableFuture<>();
+            threads.execute(() -> run(next)); // can fail for lack of memory: then the next caller starts a check
             running = next;
-            Thread.ofPlatform().daemon().name("eventsql-health-" + name).start(() -> run(next));
             current = next;
         }
         return new Pending<>(current);

@@ -20,7 +20,7 @@ import org.springframework.core.convert.ConversionService;
 import org.springframework.messaging.Message;
 import org.springframework.messaging.MessageHeaders;
 import org.springframework.messaging.MessagingException;
-import org.springframework.messaging.converter.MessageConverter;
+import org.springframework.messaging.converter.MessageConversionException;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
 import org.springframework.messaging.handler.annotation.support.HeaderMethodArgumentResolver;
@@ -38,7 +38,7 @@ final class ListenerArguments {
     private final HandlerMethodArgumentResolverComposite ofBatch = new HandlerMethodArgumentResolverComposite();
 
     ListenerArguments(
-            MessageConverter converter,
+            PayloadConverter converter,
             ConversionService conversions,
             @Nullable ConfigurableBeanFactory beans,
             @Nullable Validator validator) {
@@ -121,8 +121,11 @@ final class ListenerArguments {
 
     /** The payload; nothing for a tombstone, where the parameter allows that. */
     private static final class PayloadResolver extends PayloadMethodArgumentResolver {
-        PayloadResolver(MessageConverter converter, @Nullable Validator validator) {
+        private final PayloadConverter converter;
+
+        PayloadResolver(PayloadConverter converter, @Nullable Validator validator) {
             super(converter, validator);
+            this.converter = converter;
         }
 
         @Override
@@ -130,7 +133,7 @@ final class ListenerArguments {
             StoredEvent event = ((EventMessage) message).getPayload();
             Class<?> type = parameter.getParameterType();
             if (!event.isTombstone() || type == Tombstone.class || PayloadConverter.isCloudEvent(type)) {
-                return super.resolveArgument(parameter, message);
+                return resolvePayload(parameter, message);
             }
             if (type == Optional.class) {
                 return Optional.empty();
@@ -140,6 +143,25 @@ final class ListenerArguments {
                 return null;
             }
             throw PayloadConverter.unexpectedTombstone(event, PayloadConverter.payloadType(parameter));
+        }
+
+        private @Nullable Object resolvePayload(MethodParameter parameter, Message<?> message) throws Exception {
+            Class<?> target = parameter.getParameterType();
+            boolean isOptional = target == Optional.class;
+            if (isOptional) {
+                target = ResolvableType.forType(PayloadConverter.payloadType(parameter))
+                        .toClass();
+            }
+            // Spring does not convert for a parameter that could take the StoredEvent itself, such as an Object.
+            if (target == StoredEvent.class || !target.isInstance(message.getPayload())) {
+                return super.resolveArgument(parameter, message);
+            }
+            @Nullable Object payload = converter.fromMessage(message, target, parameter);
+            if (payload == null) {
+                throw new MessageConversionException(message, "The payload is null, but required for " + parameter);
+            }
+            validate(message, parameter, payload);
+            return isOptional ? Optional.of(payload) : payload;
         }
     }
 

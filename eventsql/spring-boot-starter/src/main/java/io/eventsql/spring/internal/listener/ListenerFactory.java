@@ -11,6 +11,7 @@ import io.eventsql.spring.EventSqlObservations;
 import io.eventsql.spring.EventTypes;
 import io.eventsql.spring.internal.StreamCreator;
 import io.eventsql.spring.internal.listener.ListenerPostProcessor.FoundListener;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -72,9 +73,19 @@ public final class ListenerFactory {
         return id.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]", "");
     }
 
-    /** @throws InvalidListenerException if one of them cannot be a listener */
+    /**
+     * Registers all of them or none.
+     *
+     * @throws InvalidListenerException if one of them cannot be a listener
+     */
     void registerAll(List<FoundListener> found) {
-        found.forEach(this::register);
+        List<ListenerContainer> registered = new ArrayList<>(found.size());
+        try {
+            found.forEach(one -> registered.add(register(one)));
+        } catch (RuntimeException | Error e) { // a bean that is created late does not exist then
+            registered.forEach(registry::remove);
+            throw e;
+        }
         Set<String> unused = new HashSet<>(byId.keySet());
         registry.containers().forEach(container -> unused.remove(uniform(container.id())));
         if (!unused.isEmpty()) {
@@ -85,7 +96,7 @@ public final class ListenerFactory {
         }
     }
 
-    private void register(FoundListener found) {
+    private ListenerContainer register(FoundListener found) {
         ListenerName name = found.name();
         boolean known = beans.containsBean(found.bean());
         if (known && !beans.isSingleton(found.bean())) {
@@ -125,11 +136,13 @@ public final class ListenerFactory {
                         handler,
                         ManagedTransactions.of(name, beans, attributes.transactionManagers(), eventSql.shards()))
                 : subscribe(spec, batch, handler);
-        registry.add(new ListenerContainer(
+        ListenerContainer container = new ListenerContainer(
                 attributes.id(), name.toString(), spec, !Boolean.FALSE.equals(settings.autoStartup()), () -> {
                     streams.createIfMissing(spec.stream());
                     return translated(name, sources, subscribe);
-                }));
+                });
+        registry.add(container);
+        return container;
     }
 
     /** Has a rejected value reported with the attribute or property that sets it. */

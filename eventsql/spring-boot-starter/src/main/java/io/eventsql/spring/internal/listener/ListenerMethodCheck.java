@@ -7,18 +7,23 @@ import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.Type;
 import java.sql.Connection;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.Advised;
+import org.springframework.aop.interceptor.AsyncExecutionInterceptor;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.MethodParameter;
+import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.core.annotation.SynthesizingMethodParameter;
 import org.springframework.messaging.Message;
 import org.springframework.messaging.MessageHeaders;
 import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
+import org.springframework.scheduling.annotation.Async;
 
 /** Rejects at start a method that would fail with every event. */
 final class ListenerMethodCheck {
@@ -50,6 +55,7 @@ final class ListenerMethodCheck {
     CheckedMethod check(Object bean) {
         requireCallable(bean);
         requireNoResult();
+        requireSynchronous(bean);
         @Nullable Type payload = null;
         List<String> payloadNames = new ArrayList<>();
         for (int i = 0; i < method.getParameterCount(); i++) {
@@ -112,6 +118,24 @@ final class ListenerMethodCheck {
                     "returns " + method.getReturnType().getSimpleName()
                             + ", but results are ignored and asynchronous ones not awaited",
                     "Make it void; it runs on a virtual thread and may block until its work is done.");
+        }
+    }
+
+    /** Returns whether its proxy calls annotated methods on other threads: without @EnableAsync it does not. */
+    private static boolean isAsynchronous(Object bean) {
+        return bean instanceof Advised proxy
+                && Arrays.stream(proxy.getAdvisors())
+                        .anyMatch(advisor -> advisor.getAdvice() instanceof AsyncExecutionInterceptor);
+    }
+
+    /** A call of an asynchronous method returns at once, so that its event would count as handled before it is. */
+    private void requireSynchronous(Object bean) {
+        boolean isAnnotated = AnnotatedElementUtils.hasAnnotation(method, Async.class)
+                || AnnotatedElementUtils.hasAnnotation(AopUtils.getTargetClass(bean), Async.class);
+        if (isAnnotated && isAsynchronous(bean)) {
+            throw invalid(
+                    "runs asynchronously, so that its end would not be awaited",
+                    "Remove @Async; it runs on a virtual thread and may block.");
         }
     }
 

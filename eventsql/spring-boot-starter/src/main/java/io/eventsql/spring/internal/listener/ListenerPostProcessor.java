@@ -24,6 +24,7 @@ import org.springframework.core.annotation.MergedAnnotation;
 import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.core.annotation.RepeatableContainers;
+import org.springframework.util.ClassUtils;
 
 /**
  * Finds methods and classes with {@link EventSqlListener} when beans are created, and registers them as listeners when all beans exist.
@@ -83,14 +84,25 @@ public final class ListenerPostProcessor implements BeanPostProcessor, SmartInit
         if (listeners.isEmpty()) {
             requireNoHandlers(beanName, type);
         }
-        Map<Method, List<EventSqlListener>> methods = MethodIntrospector.selectMethods(
+        Map<Method, List<EventSqlListener>> methods = annotatedMethods(type);
+        methods.forEach((method, annotations) ->
+                annotations.forEach(a -> listeners.add(new FoundListener(beanName, bean, type, method, a))));
+        return listeners;
+    }
+
+    private static Map<Method, List<EventSqlListener>> annotatedMethods(Class<?> type) {
+        return MethodIntrospector.selectMethods(
                 type, (MethodIntrospector.MetadataLookup<List<EventSqlListener>>) method -> {
                     List<EventSqlListener> annotations = annotations(method);
                     return annotations.isEmpty() ? null : annotations;
                 });
-        methods.forEach((method, annotations) ->
-                annotations.forEach(a -> listeners.add(new FoundListener(beanName, bean, type, method, a))));
-        return listeners;
+    }
+
+    /** Returns whether beans of this type are listeners or have methods that are. */
+    public static boolean hasListeners(Class<?> beanType) {
+        Class<?> type = ClassUtils.getUserClass(beanType);
+        return AnnotationUtils.isCandidateClass(type, EventSqlListener.class)
+                && (!annotations(type).isEmpty() || !annotatedMethods(type).isEmpty());
     }
 
     private static List<EventSqlListener> annotations(AnnotatedElement element) {

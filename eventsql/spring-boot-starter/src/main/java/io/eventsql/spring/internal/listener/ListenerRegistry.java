@@ -20,6 +20,7 @@ public final class ListenerRegistry implements EventSqlListenerRegistry, SmartLi
     private final Map<String, ListenerContainer> containers = new ConcurrentSkipListMap<>();
     private final ShutdownBudget shutdown;
     private @Nullable CountDownLatch running;
+    private boolean keepsAlive;
 
     /** @param shutdown limits how long stopping all listeners takes */
     public ListenerRegistry(ShutdownBudget shutdown) {
@@ -40,12 +41,36 @@ public final class ListenerRegistry implements EventSqlListenerRegistry, SmartLi
         return container;
     }
 
-    /** Adds a listener; starts it if the others have started. */
+    /** Adds a listener; starts it if the others have started. One that cannot be started is not added. */
     synchronized void add(ListenerContainer container) {
         containers.put(container.id(), container);
-        if (running != null && container.isAutoStartup()) {
-            container.start();
+        CountDownLatch started = running;
+        if (started == null) {
+            return;
         }
+        if (container.isAutoStartup()) {
+            try {
+                container.start();
+            } catch (RuntimeException | Error e) { // its bean, which is created late, may be requested again
+                containers.remove(container.id());
+                throw e;
+            }
+        }
+        keepAlive(started);
+    }
+
+    /** Has one thread keep the process alive from the first listener on. */
+    private void keepAlive(CountDownLatch until) {
+        if (!keepsAlive) {
+            KeepAlive.until(until, "eventsql-listeners");
+            keepsAlive = true;
+        }
+    }
+
+    /** Removes a listener, which it stops. */
+    void remove(ListenerContainer container) {
+        containers.remove(container.id(), container);
+        container.stop();
     }
 
     /** Starts all listeners that start with the application, or none. */
@@ -63,9 +88,11 @@ public final class ListenerRegistry implements EventSqlListenerRegistry, SmartLi
             stopAll();
             throw e;
         }
-        running = new CountDownLatch(1);
+        CountDownLatch started = new CountDownLatch(1);
+        running = started;
+        keepsAlive = false;
         if (!containers.isEmpty()) {
-            KeepAlive.until(running, "eventsql-listeners");
+            keepAlive(started);
         }
     }
 

@@ -6,6 +6,7 @@ import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventTypes;
 import io.eventsql.spring.Tombstone;
 import java.lang.reflect.Type;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.MethodParameter;
@@ -63,10 +64,12 @@ final class PayloadConverter implements SmartMessageConverter {
         return type.getName().equals("io.cloudevents.CloudEvent");
     }
 
-    /** Returns the type of the payload in a parameter that is the payload or a message with it. */
+    /** Returns the type of the payload in a parameter that is the payload, an {@code Optional} or a message with it. */
     static Type payloadType(MethodParameter parameter) {
         Type type = parameter.getGenericParameterType();
-        if (Message.class.isAssignableFrom(parameter.getParameterType())) {
+        if (parameter.getParameterType() == Optional.class) {
+            type = ResolvableType.forType(type).getGeneric(0).getType();
+        } else if (Message.class.isAssignableFrom(parameter.getParameterType())) {
             type = ResolvableType.forType(type).as(Message.class).getGeneric(0).getType();
         }
         return GenericTypeResolver.resolveType(type, parameter.getContainingClass());

@@ -2,6 +2,7 @@ package io.eventsql.spring.internal.observation;
 
 import io.eventsql.EventSqlException;
 import java.time.Duration;
+import java.util.concurrent.Executor;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import java.util.function.ToDoubleFunction;
@@ -15,13 +16,16 @@ import org.slf4j.LoggerFactory;
  */
 final class Readings<T> {
     private static final Logger LOG = LoggerFactory.getLogger(Readings.class);
-    /** Number of intervals after which a reading is stale. */
+    /** Number of intervals after which the last reading is stale because the next read has not ended. */
     private static final int INTERVALS_UNTIL_STALE = 4;
+    /** Upper bound on the age of a reading, which is as old as the previous query: that one started the read. */
+    private static final long STALE_NANOS = Duration.ofMinutes(10).toNanos();
 
     private final String name;
     private final long intervalNanos;
     private final Supplier<T> source;
     private final LongSupplier nanoTime;
+    private final Executor threads;
 
     private boolean reading;
     private long startedAt;
@@ -33,32 +37,55 @@ final class Readings<T> {
      * @param source reads; throws {@link EventSqlException} if the database is unavailable
      */
     Readings(String name, Duration interval, Supplier<T> source) {
-        this(name, interval, source, System::nanoTime);
+        this(name, interval, source, System::nanoTime, threads(name));
     }
 
-    /** @param nanoTime {@link System#nanoTime()}, except in tests */
-    Readings(String name, Duration interval, Supplier<T> source, LongSupplier nanoTime) {
+    /**
+     * @param nanoTime {@link System#nanoTime()}, except in tests
+     * @param threads starts a thread for each read
+     */
+    Readings(String name, Duration interval, Supplier<T> source, LongSupplier nanoTime, Executor threads) {
         this.name = name;
         this.intervalNanos = interval.toNanos();
         this.source = source;
         this.nanoTime = nanoTime;
+        this.threads = threads;
         this.startedAt = nanoTime.getAsLong() - intervalNanos;
     }
 
-    /** Returns a number of the last reading; not a number if it is stale. */
+    private static Executor threads(String name) {
+        Thread.Builder thread = Thread.ofPlatform().daemon().name("eventsql-meters-" + name);
+        return thread::start;
+    }
+
+    /** Returns a number of the last reading; not a number if it failed or is stale. */
     synchronized double get(ToDoubleFunction<T> number) {
         refresh();
-        boolean recent = last != null && nanoTime.getAsLong() - lastAt <= INTERVALS_UNTIL_STALE * intervalNanos;
-        return recent && last != null ? number.applyAsDouble(last) : Double.NaN;
+        @Nullable T current = last;
+        return current == null || isStale() ? Double.NaN : number.applyAsDouble(current);
+    }
+
+    private boolean isStale() {
+        long now = nanoTime.getAsLong();
+        return now - lastAt > STALE_NANOS || (reading && now - startedAt > INTERVALS_UNTIL_STALE * intervalNanos);
     }
 
     /** Starts to read if the interval has elapsed. */
     synchronized void refresh() {
         long now = nanoTime.getAsLong();
-        if (!reading && now - startedAt >= intervalNanos) {
-            reading = true;
+        if (reading || now - startedAt < intervalNanos) {
+            return;
+        }
+        boolean started = false;
+        reading = true;
+        try {
+            threads.execute(this::read);
             startedAt = now;
-            Thread.ofPlatform().daemon().name("eventsql-meters-" + name).start(this::read);
+            started = true;
+        } finally { // starting a thread can fail for lack of memory: the next query retries
+            if (!started) {
+                reading = false;
+            }
         }
     }
 

@@ -19,6 +19,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
+import org.springframework.scheduling.annotation.AnnotationAsyncExecutionInterceptor;
+import org.springframework.scheduling.annotation.Async;
 
 /** Methods that cannot be listeners are rejected with their name, the reason and what to do. */
 class InvalidListenersTest {
@@ -62,6 +64,9 @@ class InvalidListenersTest {
         private void hidden(String text) {}
 
         final void last(String text) {}
+
+        @Async
+        void later(String text) {}
     }
 
     private static Method check(Object bean, String method, boolean batch, boolean transactional) {
@@ -122,6 +127,29 @@ class InvalidListenersTest {
         assertThatExceptionOfType(InvalidListenerException.class)
                 .isThrownBy(() -> check(proxy, "last", false, false))
                 .withMessageContaining("is final, but the bean is a proxy");
+    }
+
+    @Async
+    static class AsynchronousMethods extends Methods {}
+
+    static Stream<Arguments> asynchronous() {
+        return Stream.of(Arguments.of(new Methods(), "later"), Arguments.of(new AsynchronousMethods(), "one"));
+    }
+
+    /** Only a proxy makes a method asynchronous, and only with @EnableAsync. */
+    @ParameterizedTest
+    @MethodSource("asynchronous")
+    void method_asynchronousByAProxy_isRejected(Object bean, String method) {
+        assertThat(check(bean, method, false, false)).isNotNull();
+        ProxyFactory proxies = new ProxyFactory(bean);
+        proxies.setProxyTargetClass(true);
+        assertThat(check(proxies.getProxy(), method, false, false)).isNotNull();
+        proxies.addAdvice(new AnnotationAsyncExecutionInterceptor(null));
+        Object proxy = proxies.getProxy();
+        assertThatExceptionOfType(InvalidListenerException.class)
+                .isThrownBy(() -> check(proxy, method, false, false))
+                .withMessageContaining("runs asynchronously, so that its end would not be awaited")
+                .satisfies(e -> assertThat(e.action()).contains("Remove @Async"));
     }
 
     /** Does not declare the listener. */

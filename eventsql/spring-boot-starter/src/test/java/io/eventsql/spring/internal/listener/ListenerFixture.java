@@ -105,4 +105,10 @@ abstract class ListenerFixture {
                             && states.stream().mapToLong(PartitionState::lag).sum() == lag;
                 });
     }
+
+    /** Returns whether a thread for listeners keeps the process alive. */
+    static boolean keepingAlive() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .anyMatch(thread -> thread.getName().equals("eventsql-listeners") && !thread.isDaemon());
+    }
 }

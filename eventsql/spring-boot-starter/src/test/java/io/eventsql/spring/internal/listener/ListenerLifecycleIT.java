@@ -5,14 +5,18 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.spring.EventSqlListener;
 import io.eventsql.spring.EventSqlListenerContainer;
 import io.eventsql.spring.EventSqlListenerRegistry;
 import io.eventsql.spring.InvalidListenerException;
+import io.eventsql.spring.boot.EventSqlHealthAutoConfiguration;
+import io.eventsql.spring.internal.actuate.EventSqlHealthIndicator;
 import java.time.Duration;
 import java.util.List;
 import java.util.NoSuchElementException;
@@ -25,6 +29,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.health.contributor.Health;
+import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.SmartLifecycle;
 
@@ -179,11 +186,6 @@ class ListenerLifecycleIT extends ListenerFixture {
                         assertThat(keepingAlive()).as("without listeners").isFalse());
     }
 
-    private static boolean keepingAlive() {
-        return Thread.getAllStackTraces().keySet().stream()
-                .anyMatch(thread -> thread.getName().equals("eventsql-listeners") && !thread.isDaemon());
-    }
-
     static class OnMissing {
         @EventSqlListener(stream = "${stream}_missing", consumer = "c")
         void on(String text) {}
@@ -278,6 +280,32 @@ class ListenerLifecycleIT extends ListenerFixture {
         Duration took = Duration.ofNanos(System.nanoTime() - started[0]);
         hanging[0].release.countDown();
         assertThat(took).isBetween(Duration.ofMillis(2_500), Duration.ofMillis(6_000));
+    }
+
+    @Test
+    void container_startedAfterAStopThatTimedOut_isTheOnlyMemberAndHealthIsUp() {
+        publish("1");
+        application()
+                .withConfiguration(AutoConfigurations.of(EventSqlHealthAutoConfiguration.class))
+                .withPropertyValues("eventsql.close-timeout=2s", "eventsql.health.timeout=30s")
+                .withBean(Hanging.class)
+                .run(context -> {
+                    EventSqlListenerContainer container =
+                            context.getBean(EventSqlListenerRegistry.class).container(stream + "-c");
+                    EventSql own = context.getBean(EventSql.class);
+                    Hanging hanging = context.getBean(Hanging.class);
+                    hanging.begun.await();
+
+                    container.stop();
+                    assertThat(own.subscriptions()).isEmpty();
+                    hanging.release.countDown();
+                    container.start();
+
+                    assertThat(own.subscriptions()).singleElement().matches(Subscription::isRunning);
+                    Health health =
+                            context.getBean(EventSqlHealthIndicator.class).health();
+                    assertThat(health.getStatus()).isEqualTo(Status.UP);
+                });
     }
 
     static Stream<Arguments> mistakes() {

@@ -8,6 +8,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.spring.EventSqlHeaders;
 import io.eventsql.spring.EventSqlListener;
 import io.eventsql.spring.EventSqlListenerContainer;
+import io.eventsql.spring.EventTypes;
 import java.lang.annotation.ElementType;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
@@ -188,6 +189,50 @@ class ListenerMethodsIT extends ListenerFixture {
             assertThat(got.of("bytes")).containsExactly(FIRST.length(), SECOND.length());
             assertThat(got.of("headers")).containsExactly("x", "y", 1, 2, first, second, A, B);
             assertThat(got.of("message")).containsExactly(A, B);
+        });
+    }
+
+    static class OfAnyType extends Recorder {
+        @EventSqlListener(stream = "${stream}", consumer = "order")
+        void order(OrderPlaced order) {
+            add("order", order);
+        }
+
+        @EventSqlListener(stream = "${stream}", consumer = "optional")
+        void optional(Optional<OrderPlaced> order) {
+            add("optional", order.orElseThrow());
+        }
+
+        @EventSqlListener(stream = "${stream}", consumer = "object")
+        void object(Object payload) {
+            add("object", payload);
+        }
+
+        @EventSqlListener(stream = "${stream}", consumer = "optional_object")
+        void optionalObject(Optional<Object> payload) {
+            add("optional_object", payload.orElseThrow());
+        }
+
+        @EventSqlListener(stream = "${stream}", consumer = "record")
+        void anyRecord(Record payload) {
+            add("record", payload);
+        }
+
+        @EventSqlListener(stream = "${stream}", consumer = "objects", batch = true)
+        void objects(List<Object> payloads) {
+            addAll("objects", payloads);
+        }
+    }
+
+    @Test
+    void payload_ofAParameterThatTakesAnyType_hasItsStoredType() {
+        publish(FIRST, Map.of(EventTypes.TYPE_HEADER, "OrderPlaced"));
+        application().withBean(OfAnyType.class).run(context -> {
+            OfAnyType got = context.getBean(OfAnyType.class);
+            for (String consumer : List.of("order", "optional", "object", "optional_object", "record", "objects")) {
+                awaitLag(consumer, 0);
+                assertThat(got.of(consumer)).as(consumer).containsExactly(A);
+            }
         });
     }
 
