@@ -15,6 +15,7 @@ import io.eventsql.StartPosition;
 import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
 import io.eventsql.fixture.Sql;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -22,6 +23,7 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
@@ -119,6 +121,82 @@ abstract class AggregatesContract extends Contract {
                             && cluster.sum("SELECT count(DISTINCT generation) FROM \"" + spec.name() + "__partials\"")
                                     <= shards);
             awaitModel(aggregate);
+        }
+    }
+
+    /** Blocks one page of an aggregate. */
+    private static final class Blockade {
+        private final AtomicBoolean begun = new AtomicBoolean();
+        private final CountDownLatch reached = new CountDownLatch(1);
+        private final CountDownLatch released = new CountDownLatch(1);
+
+        /** Returns a declaration whose next event, once the blockade has begun, waits for its end. */
+        ContinuousAggregateSpec on(ContinuousAggregateSpec spec) {
+            return spec.withFilter(event -> {
+                if (begun.compareAndSet(true, false)) {
+                    reached.countDown();
+                    try {
+                        released.await();
+                    } catch (InterruptedException e) {
+                        throw new IllegalStateException(e);
+                    }
+                }
+                return spec.filter().test(event);
+            });
+        }
+    }
+
+    /**
+     * Rebuilds an aggregate while a page of the generation that has served until then is still handled. Returns the
+     * member of that generation, once it was closed and its consumer deleted.
+     */
+    private Subscription rebuildWhileBlocked(EventSql process, ContinuousAggregate aggregate, Blockade blockade)
+            throws InterruptedException {
+        Subscription former = process.subscriptions().getFirst();
+        String stream = aggregate.spec().stream();
+        publish(stream, 100);
+        awaitModel(aggregate);
+        blockade.begun.set(true);
+        publish(stream, 100);
+        blockade.reached.await();
+        aggregate.rebuild();
+        await().atMost(DEADLINE)
+                .until(() -> process.positions(stream, former.spec().name()).isEmpty());
+        awaitModel(aggregate);
+        return former;
+    }
+
+    @Test
+    void rebuild_pageOfTheOldGenerationIsStillHandled_itsMemberEndsAfterIt() throws Exception {
+        Blockade blockade = new Blockade();
+        try (EventSql process = cluster.open();
+                ContinuousAggregate aggregate =
+                        process.startContinuousAggregate(blockade.on(AggregateModel.spec(newName(), newStream())))) {
+            Subscription former = rebuildWhileBlocked(process, aggregate, blockade);
+            assertThat(process.subscriptions())
+                    .extracting(member -> member.spec().name())
+                    .containsExactly(aggregate.consumerName());
+            assertThat(former.close(Duration.ZERO)).as("ended").isFalse();
+            blockade.released.countDown();
+            await().atMost(DEADLINE).until(() -> former.close(Duration.ZERO));
+            awaitModel(aggregate);
+        }
+    }
+
+    @Test
+    void close_pageOfTheOldGenerationIsStillHandled_returnsTrueOnlyAfterIt() throws Exception {
+        Blockade blockade = new Blockade();
+        try (EventSql process = cluster.open();
+                ContinuousAggregate aggregate =
+                        process.startContinuousAggregate(blockade.on(AggregateModel.spec(newName(), newStream())))) {
+            Subscription former = rebuildWhileBlocked(process, aggregate, blockade);
+            assertThat(former.isRunning()).isFalse();
+            assertThat(aggregate.close(Duration.ofMillis(100))).isFalse();
+            assertThat(aggregate.close(Duration.ofMillis(100)))
+                    .as("second call")
+                    .isFalse();
+            blockade.released.countDown();
+            assertThat(aggregate.close(DEADLINE)).isTrue();
         }
     }
 

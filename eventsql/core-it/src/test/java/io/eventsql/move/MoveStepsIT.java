@@ -23,6 +23,8 @@ import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -33,6 +35,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: a move that dies after any of its steps is cancelled or completed by another process; nothing is lost, stored twice or
@@ -179,6 +183,49 @@ class MoveStepsIT {
             handled.awaitSize(120);
         }
         assertHandledInOrder(handled, 0, 120);
+    }
+
+    /** It is closed on the receivers, which would not open if they had events of it. Keys of other streams are stored. */
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void publish_streamIsCreatedAfterReceiversAreFrozen_failsUntilTheEndOfTheMove(boolean isCancelled) {
+        EventSql steady = cluster.open(3);
+        steady.moveShards(THREE);
+        dieAfter(7, TWO); // deciding, joining twice, preparing twice, freezing twice
+        steady.createStream(MoveCluster.stream("late"));
+        List<CompletableFuture<EventPosition>> failing = new ArrayList<>();
+        for (Map.Entry<String, Integer> key : shardsOfKeys(steady).entrySet()) {
+            if (key.getValue() != 2) { // the giver
+                failing.add(steady.publisher().publishAsync("late", Event.ofText(key.getKey(), "early")));
+            }
+        }
+        List<CompletableFuture<EventPosition>> withoutKey = new ArrayList<>();
+        for (int i = 0; i < 30; i++) {
+            withoutKey.add(steady.publisher().publishAsync("late", Event.ofText("early")));
+        }
+        publish(steady, STREAM, 0, 60);
+        assertThat(failing)
+                .isNotEmpty()
+                .allSatisfy(each -> assertThat(each)
+                        .failsWithin(Duration.ofSeconds(60))
+                        .withThrowableThat()
+                        .withMessageContaining("accepts no events on shard"));
+        long stored = withoutKey.stream()
+                .filter(each -> catchThrowable(() -> each.get(60, TimeUnit.SECONDS)) == null)
+                .count();
+        if (isCancelled) {
+            steady.cancelShardMove();
+        } else {
+            steady.moveShards(TWO);
+        }
+        publish(steady, "late", 0, 120);
+        Handled handled = new Handled();
+        try (Subscription member = steady.subscribe(ConsumerSpec.of("late", "c"), handled::add)) {
+            handled.awaitSize(120 + (int) stored);
+        }
+        assertThat(handled.texts().stream().filter("early"::equals)).hasSize((int) stored);
+        steady.moveShards(isCancelled ? TWO : THREE);
+        publish(steady, "late", 120, 180);
     }
 
     @Test

@@ -15,8 +15,11 @@ import io.eventsql.ShardIdentityException;
 import io.eventsql.ShardInfo;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
+import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Instant;
 import java.util.List;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -105,5 +108,45 @@ class RemoveShardIT {
         EventSql two = cluster.open(2);
         assertThat(two.moveShards(List.of(0)).isDone()).isTrue();
         assertThatThrownBy(() -> two.removeShard(7)).isInstanceOf(InvalidInputException.class);
+    }
+
+    /** It may be the application's own database, whose outbox is still needed. */
+    @Test
+    void removeShard_itsDatabaseIsGivenAsAnOutbox_isRelayed() throws SQLException {
+        cluster.create(3);
+        try (EventSql three = MoveCluster.builder(cluster.dataSources()).build()) {
+            publish(three, STREAM, 0, 120);
+            three.moveShards(List.of(0, 1));
+            three.clear(STREAM, three.previewClear(STREAM).confirmation()); // as retention does
+            three.removeShard(2);
+        }
+        assertOutboxOfDatabase2IsRelayed();
+    }
+
+    @Test
+    void open_databaseOfASpareShardIsGivenAsAnOutbox_isRelayed() throws SQLException {
+        cluster.create(2);
+        assertOutboxOfDatabase2IsRelayed();
+    }
+
+    private void assertOutboxOfDatabase2IsRelayed() throws SQLException {
+        DataSource application = cluster.dataSources().get(2);
+        Handled handled = new Handled();
+        try (EventSql two = MoveCluster.builder(cluster.dataSources().subList(0, 2))
+                        .outbox(application)
+                        .build();
+                Subscription member = two.subscribe(ConsumerSpec.of(STREAM, "of_outbox"), handled::add)) {
+            assertThat(two.outbox().backlogs()).hasSize(3);
+            try (Connection transaction = application.getConnection()) {
+                transaction.setAutoCommit(false);
+                for (int i = 0; i < 20; i++) {
+                    two.outbox().publish(transaction, STREAM, Event.ofText("key-" + i, Integer.toString(i)));
+                }
+                transaction.commit();
+            }
+            two.outbox().committed();
+            handled.awaitSize(20);
+        }
+        assertHandledInOrder(handled, 0, 20);
     }
 }

@@ -361,4 +361,44 @@ class VersionsInTransactionsIT {
         awaitVersion("a", 2);
         await().untilAsserted(() -> assertThat(texts("a")).containsExactly("1", "2"));
     }
+
+    /** Those that were counted when they were published are appended first, so such a page is taken in parts. */
+    @Test
+    void outbox_uncountedAndCountedEventsInTurns_arriveInTheirOrder() throws SQLException {
+        open(1);
+        String[] expected = new String[20];
+        try (Connection transaction = begin()) {
+            for (int i = 0; i < expected.length; i++) {
+                expected[i] = "" + i;
+                if (i % 3 == 0) {
+                    Sql.query(
+                            transaction,
+                            "INSERT INTO eventsql.outbox (ring, stream, key, value, routing_hash)"
+                                    + " SELECT last_value, 'accounts', 'a', '" + i + "', 0 FROM eventsql.outbox_ring"
+                                    + " RETURNING id");
+                } else {
+                    outbox.publish(transaction, STREAM, Event.ofText("a", "" + i));
+                }
+            }
+            transaction.commit();
+        }
+        awaitVersion("a", expected.length);
+        await().untilAsserted(() -> assertThat(texts("a")).containsExactly(expected));
+    }
+
+    /** The events of other keys wait, too, so it must not be silent. */
+    @Test
+    void schedule_transactionPublishesForTheKeyForLong_isReported() throws SQLException {
+        open(1);
+        try (CapturedLog log = CapturedLog.ofRelay();
+                Connection transaction = begin()) {
+            outbox.publish(transaction, STREAM, Event.ofText("a", "1"));
+            eventSql.publisher().schedule(STREAM, Event.ofText("a", "2"), Instant.now());
+            await().atMost(Duration.ofSeconds(60))
+                    .untilAsserted(
+                            () -> assertThat(log.lines("have waited for 10 s")).hasSize(1));
+            transaction.commit();
+            await().untilAsserted(() -> assertThat(texts("a")).containsExactly("1", "2"));
+        }
+    }
 }

@@ -12,6 +12,7 @@ import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
+import io.eventsql.fixture.AfterCommitDataSource;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
@@ -28,6 +29,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -40,6 +42,7 @@ import org.junit.jupiter.api.Timeout;
 class SegmentKeeperIT {
     private static final int SEGMENT_SIZE = 100;
     private static final int BATCH = 50;
+    private static final Pattern ENSURE = Pattern.compile("eventsql[.](ensure_segments)_v1");
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static TestCluster cluster;
@@ -236,6 +239,42 @@ class SegmentKeeperIT {
 
             assertThat(segments(own, "b__p0")).as("segments of b").hasSize(2);
             shards.close();
+        }
+    }
+
+    /** The answer has the segments that were due when the database read the head; no append may follow to notice more. */
+    @Test
+    void appended_whileSegmentsAreBeingAdded_addsThoseDueThen() throws SQLException {
+        createStream(1);
+        StreamSpec spec = StreamSpec.of(stream).withPartitions(1).withSegmentSize(SEGMENT_SIZE);
+        SegmentKeeper keeper = new SegmentKeeper();
+        List<Shard> shard = new ArrayList<>();
+        AtomicInteger transactions = new AtomicInteger();
+        DataSource late = new AfterCommitDataSource(database, ENSURE, function -> {
+            if (transactions.incrementAndGet() == 1) {
+                moveHead(150);
+                keeper.appended(shard.getFirst(), spec, 0, 150, BATCH);
+            }
+        });
+        Shards shards = Shards.open(List.of(late), Settings.defaults());
+        shard.add(shards.get(0));
+        moveHead(50);
+        keeper.appended(shard.getFirst(), spec, 0, 50, BATCH);
+        await().untilAsserted(() -> {
+            assertThat(segments(0)).hasSize(4);
+            assertThat(transactions).hasValue(2);
+        });
+        shards.close();
+    }
+
+    private void moveHead(long head) {
+        try {
+            Sql.execute(
+                    database,
+                    "UPDATE eventsql.producer_batch b SET next_offset = " + head
+                            + " FROM eventsql.stream s WHERE s.stream_id = b.stream_id AND s.name = '" + stream + "'");
+        } catch (SQLException e) {
+            throw new IllegalStateException(e);
         }
     }
 

@@ -78,7 +78,9 @@ class MigratorIT {
             "35 moved offsets",
             "36 key readers",
             "37 frozen segments",
-            "38 steady maintenance");
+            "38 steady maintenance",
+            "39 repairs",
+            "40 outbox repairs");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -222,7 +224,9 @@ class MigratorIT {
                 file("shard/V35__moved_offsets.sql"),
                 file("shard/V36__key_readers.sql"),
                 file("shard/V37__frozen_segments.sql"),
-                file("shard/V38__steady_maintenance.sql"));
+                file("shard/V38__steady_maintenance.sql"),
+                file("shard/V39__repairs.sql"),
+                file("outbox/V40__outbox_repairs.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -230,16 +230,28 @@ final class Appender {
         }
     }
 
-    /** A stream has grown. Nothing of the batch is stored, nor of an earlier attempt: the number is compared first. */
+    /**
+     * A stream has grown, or keys move. Nothing of the batch is stored, nor of an earlier attempt: the number is compared first. Calls
+     * whose map has not changed are for a stream that is closed here until a move of keys is complete: they fail.
+     */
     private Remedy readMaps(Batch batch) {
         try {
             Set<String> names = new HashSet<>();
+            boolean hasChanged = false;
             for (PublishCall call : batch.calls()) {
                 if (names.add(call.stream().name())) {
                     shard.findStream(call.stream().name());
                 }
+                hasChanged |= !call.map().equals(shard.map(call.stream()));
             }
-            return Remedy.REROUTE;
+            if (hasChanged) {
+                return Remedy.REROUTE;
+            }
+            batch.recordFailure(new SQLException(
+                    "the stream accepts no events on " + shard
+                            + " until the move of keys to it is complete or cancelled",
+                    SqlErrors.MAP_VERSION));
+            return Remedy.REJECT;
         } catch (SQLException e) {
             batch.recordFailure(e); // the reason that the callers need
             LOG.warn(

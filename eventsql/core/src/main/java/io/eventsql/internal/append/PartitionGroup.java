@@ -22,12 +22,15 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     private long firstOffset = -1;
     private int leftOut;
 
-    /** @param mapVersion the version of the stream's map by which the events were routed */
+    /**
+     * @param mapVersion the version of the stream's map by which the events were routed; a negative one, of a map that accepts no
+     *     append, is sent as the positive one, which it does not match
+     */
     public PartitionGroup(StreamSpec stream, int streamId, int partition, int mapVersion) {
         this.stream = stream;
         this.streamId = streamId;
         this.partition = partition;
-        this.mapVersion = mapVersion;
+        this.mapVersion = Math.abs(mapVersion);
     }
 
     public StreamSpec stream() {

@@ -13,12 +13,12 @@ import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.OutboxErasureTable;
 import io.eventsql.internal.sql.SqlErrors;
-import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -34,8 +34,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class Eraser {
     private static final Logger LOG = LoggerFactory.getLogger(Eraser.class);
-    /** How long a file of a table may take to be written anew. */
-    private static final Duration REWRITE_TIME_MAX = Duration.ofHours(1);
+    /** How long a step may take that reads whole tables, or writes the file of one anew. */
+    private static final Duration STEP_TIME_MAX = Duration.ofHours(1);
 
     private final Shards shards;
     private final StreamRegistry streams;
@@ -89,7 +89,7 @@ public final class Eraser {
     private Erasure run(UUID id, ErasureSpec spec) {
         String failure = "Erasing a key of stream " + spec.stream() + " (erasure " + id + ")";
         ErasureSteps steps = new ErasureSteps(spec, failure);
-        begin(id, spec, failure, steps);
+        Set<Integer> recorded = begin(id, spec, failure, steps);
         do {
             boolean outboxesErased = true;
             for (Map.Entry<String, Database> outbox : outboxes(failure).entrySet()) {
@@ -97,7 +97,7 @@ public final class Eraser {
             }
             if (outboxesErased) {
                 for (Shard shard : shards.all()) {
-                    runShard(id, shard, steps);
+                    runShard(id, shard, recorded.contains(shard.number()), steps);
                 }
             }
         } while (steps.isWaiting() && steps.mayWaitOn());
@@ -113,15 +113,19 @@ public final class Eraser {
         return erasure;
     }
 
-    /** Records the erasure everywhere before anything is erased. */
-    private void begin(UUID id, ErasureSpec spec, String failure, ErasureSteps steps) {
+    /** Records the erasure everywhere before anything is erased; returns the numbers of the shards that have the stream. */
+    private Set<Integer> begin(UUID id, ErasureSpec spec, String failure, ErasureSteps steps) {
         Set<String> headers = spec.headers();
+        Set<Integer> recorded = new HashSet<>();
         for (Shard shard : shards.all()) {
-            call(
+            boolean hasStream = call(
                     failure + " on " + shard,
                     () -> steps.retried(() -> shard.require()
                             .transaction(c -> erasures.begin(
                                     c, id, spec.stream(), spec.key(), headers, spec.deadLetterStreams()))));
+            if (hasStream) {
+                recorded.add(shard.number());
+            }
         }
         for (Map.Entry<String, Database> outbox : outboxes(failure).entrySet()) {
             call(
@@ -131,6 +135,7 @@ public final class Eraser {
                         return true;
                     })));
         }
+        return recorded;
     }
 
     private Map<String, Database> outboxes(String failure) {
@@ -146,7 +151,7 @@ public final class Eraser {
         };
         steps.repeat("outbox " + name, () -> {
             OutboxErasureTable.Progress progress = database.transaction(c -> {
-                allowRewriting(database, c, isErased[0]);
+                database.allowLongStatements(c, STEP_TIME_MAX); // the tables have no index of keys
                 return inOutbox.step(c, id, steps.size());
             });
             isErased[0] = progress.isErased();
@@ -155,29 +160,27 @@ public final class Eraser {
         return isErased[0];
     }
 
-    private void runShard(UUID id, Shard shard, ErasureSteps steps) {
+    private void runShard(UUID id, Shard shard, boolean isRecorded, ErasureSteps steps) {
         Optional<ErasureTable.Row> row =
                 call("Reading the erasure " + id, () -> shard.require().read(c -> erasures.find(c, id)));
         if (row.isEmpty()) {
+            if (isRecorded) {
+                throw steps.replaced(null);
+            }
             return; // the shard has had no such stream
         }
         boolean[] isErased = {row.get().progress().isErased()};
         steps.repeat("shard " + shard.name(), () -> {
             Database database = shard.require();
             ErasureTable.Progress progress = database.transaction(c -> {
-                allowRewriting(database, c, isErased[0]);
+                if (isErased[0]) { // what remains is to write files anew
+                    database.allowLongStatements(c, STEP_TIME_MAX);
+                }
                 return erasures.step(c, id, steps.size());
             });
             isErased[0] = progress.isErased();
             return new ErasureSteps.Step(progress.isDone(), progress.isWaiting(), progress.reason());
         });
-    }
-
-    /** What remains once everything is erased is to write files anew. */
-    private static void allowRewriting(Database database, Connection connection, boolean isErased) throws SQLException {
-        if (isErased) {
-            database.allowLongStatements(connection, REWRITE_TIME_MAX);
-        }
     }
 
     private Optional<ErasureTable.Row> find(UUID id) throws SQLException {

@@ -87,14 +87,22 @@ final class ErasureSteps {
 
     private void requireTemporary(String database, SQLException e) {
         if (SqlErrors.state(e).equals(SqlErrors.NO_ERASURE)) {
-            throw new EventSqlException(
-                    failure + " has ended: a later call for the same key has replaced it, and erases what is left", e);
+            throw replaced(e);
         }
         ErrorKind kind = SqlErrors.classify(e);
         if (kind == ErrorKind.CONTENT || kind == ErrorKind.PROTOCOL) {
             throw new EventSqlException(
                     failure + " failed in " + database + "; what is erased stays erased: " + SqlErrors.message(e), e);
         }
+    }
+
+    /** Returns the error of an erasure that is no longer recorded. */
+    EventSqlException replaced(@Nullable SQLException cause) {
+        return new EventSqlException(
+                failure
+                        + " has ended: a later call for the same key has replaced it, and erases what is left, or the stream"
+                        + " was deleted",
+                cause);
     }
 
     boolean isWaiting() {

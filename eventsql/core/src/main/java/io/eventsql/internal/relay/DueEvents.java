@@ -12,6 +12,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.OffsetDateTime;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
@@ -36,6 +37,8 @@ final class DueEvents implements EventSource {
     private static final long CHECK_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
     /** Events that are due are locked by other transactions. */
     private static final long LOCKED_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
+    /** A transaction that publishes for the key of an event is expected to end sooner: longer waits are reported. */
+    private static final long LONG_WAIT_NANOS = TimeUnit.SECONDS.toNanos(10);
     /** Then the relay polls its outbox, and renews its lease if necessary. */
     private static final long TURN_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(200);
     /** Of a time in the future, because a sum with the current time must not overflow. */
@@ -48,6 +51,12 @@ final class DueEvents implements EventSource {
     private final long searchIntervalNanos;
     private final AtomicLong nextNanos = new AtomicLong(System.nanoTime() + NEVER_NANOS);
     private final FailureSeries failures = new FailureSeries();
+    /** Since when the next event waits for such a transaction (nano time); {@code null}: it does not. */
+    private @Nullable Long waitingSince;
+    /** When that event was due. */
+    private @Nullable OffsetDateTime waitingDue;
+
+    private boolean isWaitReported;
     private long searchNanos = System.nanoTime();
     private long checkNanos = System.nanoTime();
     private long keepNanos = System.nanoTime();
@@ -58,6 +67,8 @@ final class DueEvents implements EventSource {
     private @Nullable OffsetDateTime readNow;
     /** Whether all events that were due have been moved. */
     private boolean isComplete;
+    /** How many events the current call has moved, also if it failed then. */
+    private int moved;
 
     /** @param searchInterval the interval of searches from the beginning */
     DueEvents(OutboxDatabase outbox, Duration searchInterval) {
@@ -107,7 +118,8 @@ final class DueEvents implements EventSource {
     }
 
     /**
-     * Moves the events that are due, for a short time.
+     * Moves the events that are due, for a short time. An event that waits for a transaction keeps those behind it waiting, not those
+     * before it.
      *
      * @return how many
      * @throws SQLException if the lease has ended, or the database does not answer
@@ -118,10 +130,17 @@ final class DueEvents implements EventSource {
         if (!isSearch && !isDue() && now - checkNanos < 0) {
             return 0;
         }
+        moved = 0;
         try {
-            int moved = isSearch ? search(lease, mover) : moveFrom(startingPoint(), lease, mover);
+            if (isSearch) {
+                search(lease, mover);
+            } else {
+                moveFrom(startingPoint(), lease, mover);
+            }
             keep(lease);
-            if (failures.end() > 0) {
+            waitingSince = null;
+            if (failures.end() > 0 || isWaitReported) {
+                isWaitReported = false;
                 LOG.info("Moving the scheduled events of outbox {} works again", outbox);
             }
             return moved;
@@ -133,9 +152,8 @@ final class DueEvents implements EventSource {
                 throw e;
             }
             if (SqlErrors.isKeyReserved(e)) { // by a transaction, or by an event of the outbox, which may be next
-                LOG.debug("Scheduled events of outbox {} wait for a transaction", outbox, e);
-                pauseNanos(LOCKED_PAUSE_NANOS);
-                return 0;
+                waitForTransaction(e);
+                return moved;
             }
             FailureSeries.Failure failure = failures.add(SqlErrors.message(e));
             pauseNanos(TimeUnit.MILLISECONDS.toNanos(failure.retryMs()));
@@ -146,8 +164,29 @@ final class DueEvents implements EventSource {
                         failure.retryMs(),
                         SqlErrors.message(e));
             }
-            return 0;
+            return moved;
         }
+    }
+
+    private void waitForTransaction(SQLException e) {
+        long now = System.nanoTime();
+        Long since = waitingSince;
+        if (since == null || !Objects.equals(waitingDue, lastTaken)) { // the page that failed had this event alone
+            since = now;
+            waitingSince = now;
+            waitingDue = lastTaken;
+            isWaitReported = false;
+        }
+        if (now - since >= LONG_WAIT_NANOS && !isWaitReported) {
+            isWaitReported = true;
+            LOG.warn(
+                    "The due events of outbox {} have waited for {} s, all of them, for a transaction that publishes for the key"
+                            + " of the first one, or for what waits in the outbox: {}",
+                    outbox,
+                    TimeUnit.NANOSECONDS.toSeconds(LONG_WAIT_NANOS),
+                    SqlErrors.message(e));
+        }
+        pauseNanos(LOCKED_PAUSE_NANOS);
     }
 
     private OffsetDateTime startingPoint() {
@@ -155,16 +194,15 @@ final class DueEvents implements EventSource {
         return upTo == null ? ScheduledTable.BEGINNING : upTo.minus(LOOK_BACK);
     }
 
-    private int search(RelayLease lease, PageMover mover) throws SQLException {
+    private void search(RelayLease lease, PageMover mover) throws SQLException {
         long begun = System.nanoTime();
-        int moved = moveFrom(ScheduledTable.BEGINNING, lease, mover);
+        moveFrom(ScheduledTable.BEGINNING, lease, mover);
         OffsetDateTime now = readNow;
         long took = System.nanoTime() - begun;
         if (isComplete && now != null) {
             advanceTo(now.minusNanos(took));
         }
         searchNanos = begun + took + Math.max(searchIntervalNanos, PAUSE_PER_SEARCH * took);
-        return moved;
     }
 
     private void advanceTo(@Nullable OffsetDateTime time) {
@@ -173,29 +211,27 @@ final class DueEvents implements EventSource {
         }
     }
 
-    private int moveFrom(OffsetDateTime start, RelayLease lease, PageMover mover) throws SQLException {
+    private void moveFrom(OffsetDateTime start, RelayLease lease, PageMover mover) throws SQLException {
         from = start;
         long end = System.nanoTime() + TURN_NANOS_MAX;
-        int events = 0;
         boolean more = isDue() || readNext(start) <= 0;
         boolean found = more;
         while (more && System.nanoTime() - end < 0) {
-            PageMover.Moved moved = mover.move(lease);
-            if (moved.events() > 0) {
-                events += moved.events();
+            PageMover.Moved page = mover.move(lease);
+            if (page.events() > 0) {
+                moved += page.events();
                 advanceTo(lastTaken);
             }
-            more = moved.full();
+            more = page.full();
         }
         isComplete = !more;
         if (found) {
             nextNanos.set(System.nanoTime() + NEVER_NANOS); // before it is read: what is expected from now on counts
-            if (readNext(startingPoint()) <= 0 && events == 0) {
+            if (readNext(startingPoint()) <= 0 && moved == 0) {
                 pauseNanos(LOCKED_PAUSE_NANOS);
             }
         }
         checkNanos = System.nanoTime() + CHECK_INTERVAL_NANOS;
-        return events;
     }
 
     /** Reads when the next event is due, and expects it then; returns in which time. */

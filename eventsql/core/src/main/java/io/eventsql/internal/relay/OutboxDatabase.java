@@ -9,16 +9,22 @@ import io.eventsql.internal.sql.ShardIdentity;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * A database with an outbox: that of a shard, or a standalone one. It may not have been available yet. Thread-safe.
  */
 final class OutboxDatabase {
+    private static final Logger LOG = LoggerFactory.getLogger(OutboxDatabase.class);
+    private static final int NO_SHARD = -1;
+
     private final Shards shards;
     private final OutboxTables tables;
     private final String name;
@@ -26,12 +32,14 @@ final class OutboxDatabase {
     private final @Nullable Database standalone;
     private volatile State state = State.UNKNOWN;
     private volatile @Nullable String url;
+    /** The number of the shard that the database of a standalone outbox is, without being one of this process. */
+    private volatile int unusedShard = NO_SHARD;
 
     private enum State {
         /** It has not been available yet. */
         UNKNOWN,
         READY,
-        /** It was identified as one of the shards, whose outbox is already relayed. */
+        /** It was identified as a shard, whose outbox is already relayed. */
         SHARD
     }
 
@@ -70,13 +78,25 @@ final class OutboxDatabase {
             Optional<ShardIdentity> identity = standalone.read(tables.relay()::shardIdentity);
             if (identity.isPresent()) {
                 requireSameCluster(identity.get().clusterId());
-                state = State.SHARD;
-                return;
+                if (isRelayedAsShard(identity.get())) {
+                    state = State.SHARD;
+                    return;
+                }
+                unusedShard = identity.get().number();
             }
             shards.migrateOutbox(standalone);
         }
         requireSameCluster(database().transaction(c -> tables.relay().claim(c, shards.clusterId())));
         state = State.READY;
+        if (unusedShard != NO_SHARD) {
+            LOG.info("The database of {} is shard {}, which is not in use: relaying its outbox", name, unusedShard);
+        }
+    }
+
+    /** Returns {@code false} for a shard that was removed, and for a spare one that this process was not given. */
+    private boolean isRelayedAsShard(ShardIdentity identity) {
+        boolean hasKeys = Arrays.stream(identity.slotMap()).anyMatch(owner -> owner == identity.number());
+        return hasKeys || shards.all().stream().anyMatch(given -> given.number() == identity.number());
     }
 
     private void requireSameCluster(UUID found) {
@@ -102,9 +122,13 @@ final class OutboxDatabase {
         return state == State.READY;
     }
 
-    /** Returns whether it is a shard that was also given as a standalone outbox: another relay already serves it. */
+    /**
+     * Returns whether it is a shard that was also given as a standalone outbox: another relay already serves it, in this process
+     * or, once keys have moved to a spare shard, in those that were given it as a shard.
+     */
     boolean isDuplicate() {
-        return state == State.SHARD;
+        return state == State.SHARD
+                || (unusedShard != NO_SHARD && shards.slots().hasSlots(unusedShard));
     }
 
     /** Returns the shard of this database; {@code null} if the outbox is standalone. */

@@ -92,6 +92,9 @@ final class PageMover {
         /** How many of the groups have events that are to be counted. */
         int uncounted;
 
+        /** How many events of the page can be appended by one transaction; {@code 0} while that is not known. */
+        int inOrder;
+
         final List<Addressed> addressed = new ArrayList<>();
         final Set<String> unknown = new LinkedHashSet<>();
         final List<String> refused = new ArrayList<>();
@@ -137,6 +140,10 @@ final class PageMover {
             destinations.lookUp(attempt.unknown);
             return Moved.NOTHING_YET;
         }
+        if (attempt.inOrder < attempt.page.size()) {
+            size.limit(attempt.inOrder);
+            return Moved.NOTHING_YET;
+        }
         completeCommitted();
         boolean full = attempt.page.size() >= limit || size.isReduced();
         size.grow();
@@ -153,26 +160,52 @@ final class PageMover {
                 attempt.unknown.add(event.stream());
             }
         }
-        if (attempt.unknown.isEmpty()) {
-            write(connection, page.producer(), page.rows());
-        } else {
+        if (!attempt.unknown.isEmpty()) {
             connection.rollback(); // look them up first, without holding a lock or this connection
+        } else if (!write(connection, page.producer(), page.rows())) {
+            connection.rollback(); // take fewer
         }
         attempt.isReadyToCommit = true;
         return attempt;
     }
 
-    /** Writes events that were taken to where they belong. */
-    private void write(Connection connection, @Nullable UUID outboxProducer, List<Row> events) throws SQLException {
+    /** Writes events that were taken to where they belong; nothing if they would not stay in order, and returns {@code false}. */
+    private boolean write(Connection connection, @Nullable UUID outboxProducer, List<Row> events) throws SQLException {
         Shard own = outbox.shard();
         attempt.incarnation = own == null ? "" : own.incarnation(); // before the ids of the streams
-        route(connection, events);
+        Set<Long> counted = takeCounted(connection, events);
+        attempt.inOrder = inOrder(events, counted);
+        if (attempt.inOrder < events.size()) {
+            return false;
+        }
+        route(connection, events, counted);
         if (!attempt.addressed.isEmpty()) {
             outbox.tables().transfer().insert(connection, Objects.requireNonNull(outboxProducer), attempt.addressed);
         }
         if (!attempt.groups.isEmpty() && own != null) {
             attempt.firstOffsets = append(connection, own);
         }
+        return true;
+    }
+
+    /** Returns how many events precede the first counted one whose key has another one before it: those counted are appended first. */
+    private static int inOrder(List<Row> events, Set<Long> counted) {
+        if (counted.isEmpty()) {
+            return events.size();
+        }
+        Set<StreamKey> uncounted = new HashSet<>();
+        for (int i = 0; i < events.size(); i++) {
+            Row event = events.get(i);
+            if (event.key() != null) {
+                StreamKey key = new StreamKey(event.stream(), event.key());
+                if (!counted.contains(event.id())) {
+                    uncounted.add(key);
+                } else if (uncounted.contains(key)) {
+                    return i;
+                }
+            }
+        }
+        return events.size();
     }
 
     private long[] append(Connection connection, Shard own) throws SQLException {
@@ -209,8 +242,7 @@ final class PageMover {
         return offsets;
     }
 
-    private void route(Connection connection, List<Row> events) throws SQLException {
-        Set<Long> counted = takeCounted(connection, events);
+    private void route(Connection connection, List<Row> events, Set<Long> counted) throws SQLException {
         Map<Destination, PartitionGroup> groups = new HashMap<>();
         Map<Destination, PartitionGroup> countedGroups = new HashMap<>();
         Map<StreamKey, Set<Integer>> waiting = shardsOfWaiting(connection, events);
@@ -240,10 +272,11 @@ final class PageMover {
 
     /** Returns where earlier events of the page's keys wait, once keys have moved between shards. */
     private Map<StreamKey, Set<Integer>> shardsOfWaiting(Connection connection, List<Row> events) {
-        Set<String> keys = new HashSet<>();
+        Set<StreamKey> keys = new HashSet<>();
         for (Row event : events) {
-            if (event.key() != null) {
-                keys.add(event.key());
+            String key = event.key();
+            if (key != null) {
+                keys.add(new StreamKey(event.stream(), key));
             }
         }
         return keys.isEmpty() || !destinations.haveKeysMoved()
@@ -303,12 +336,16 @@ final class PageMover {
         if (repair != null && repair.repair(e, attempt.incarnation, attempt.groups)) {
             return true;
         }
-        if (SqlErrors.isOtherIncarnation(e) || SqlErrors.isLockTimeout(e) || SqlErrors.isKeyReserved(e)) {
+        if (SqlErrors.isOtherIncarnation(e) || SqlErrors.isLockTimeout(e)) {
             return false; // no event is the cause
         }
         if (attempt.page.size() > 1) {
             size.halve(attempt.page.size());
             return rolledBack;
+        }
+        if (SqlErrors.isKeyReserved(e) || SqlErrors.isOtherMap(e)) {
+            return false; // the events before it were moved; it waits for the transaction or a move of keys, and is not
+            // refused
         }
         if (!attempt.refused.isEmpty()) {
             return false; // the refused table does not accept it

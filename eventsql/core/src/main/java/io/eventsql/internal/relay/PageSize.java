@@ -34,6 +34,11 @@ final class PageSize {
         events = Math.max(1, Math.min(events, tried) / 2);
     }
 
+    /** Limits the next page to {@code limit} events, at least 1. */
+    void limit(int limit) {
+        events = Math.min(events, limit);
+    }
+
     /** Doubles the size after a page was moved. */
     void grow() {
         events = Math.min(eventsMax, events * 2);

@@ -119,7 +119,15 @@ final class Relay {
 
     private void run() throws InterruptedException {
         boolean hinted = schedule.await();
-        if (schedule.isClosed() || outbox.isDuplicate()) {
+        if (schedule.isClosed()) {
+            end();
+        } else if (outbox.isDuplicate()) {
+            if (lease.get() != null) {
+                LOG.warn(
+                        "The database of {} is a shard that keys have moved to; no longer relaying its outbox, because processes"
+                                + " that were given it as a shard do. Restart this one with it as a shard",
+                        outbox);
+            }
             end();
         } else {
             pollSafely(hinted);
@@ -145,7 +153,9 @@ final class Relay {
     }
 
     private void failed(Throwable e, String reason) {
-        resign();
+        if (!waitsForOthers(e)) {
+            resign();
+        }
         FailureSeries.Failure failure = failures.add(reason);
         Duration pause = Duration.ofMillis(failure.retryMs());
         schedule.scheduleNext(pause, pause);
@@ -156,6 +166,11 @@ final class Relay {
         } else {
             LOG.error("Relaying outbox {} failed; retrying in {} ms", outbox, failure.retryMs(), e);
         }
+    }
+
+    /** Returns whether an event waits for a transaction or for a move of keys: it was rolled back for sure, and senders continue. */
+    private static boolean waitsForOthers(Throwable e) {
+        return e instanceof SQLException sql && (SqlErrors.isKeyReserved(sql) || SqlErrors.isOtherMap(sql));
     }
 
     /** Ends the lease, because the last commit may be in doubt: acquiring the lease again finds all events to send. */

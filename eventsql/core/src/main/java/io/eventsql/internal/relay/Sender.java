@@ -314,17 +314,41 @@ final class Sender {
         return others.get(event.partition() % others.size());
     }
 
-    /** Reads the streams of events that seem to belong elsewhere once more: a stream may stay while the slots of others move. */
-    private boolean areSlotsCurrent(UnsentEvents unsent) throws ShardFailedException {
+    /**
+     * Reads the streams of events that seem to belong elsewhere once more: a stream may stay while the slots of others move.
+     * Reads them there, too, because a shard that has closed slots says so itself: sent back to it, the events would arrive
+     * after later ones of their keys. Not if this shard knows a later slot map: then it has closed the slots.
+     */
+    private boolean areSlotsCurrent(UnsentEvents unsent) throws SQLException {
         SlotMap before = shards.slots();
         try {
-            for (String stream : unsent.movedStreams) {
-                shard.findStream(stream);
-            }
+            readSlots(shard, unsent.movedStreams);
         } catch (SQLException e) {
             throw new ShardFailedException(e);
         }
+        for (int number : new TreeSet<>(unsent.movedTo)) {
+            Shard owner = shards.get(number);
+            // If it is not configured, this process cannot send to it, either.
+            if (owner.isConfigured() && owner.mapVersion() >= shard.mapVersion()) {
+                try {
+                    readSlots(owner, unsent.movedStreams);
+                } catch (SQLException e) {
+                    throw new SQLException(
+                            "keys have moved to " + owner + ", which does not answer: " + SqlErrors.message(e),
+                            e.getSQLState(),
+                            e);
+                }
+            }
+        }
         return shards.slots() == before;
+    }
+
+    private static void readSlots(Shard of, Set<String> streamNames) throws SQLException {
+        for (String stream : streamNames) {
+            if (of.findStream(stream).isEmpty()) {
+                of.readSlots();
+            }
+        }
     }
 
     private void readdress(RelayLease current, UnsentEvents unsent) throws SQLException {
@@ -495,12 +519,16 @@ final class Sender {
         if (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT) {
             return false;
         }
-        if (SqlErrors.isLockTimeout(e) || SqlErrors.isKeyReserved(e)) {
+        if (SqlErrors.isLockTimeout(e)) {
             return false; // no event is the cause
         }
         if (page.size() > 1) {
             size.halve(page.size());
             return true;
+        }
+        if (SqlErrors.isKeyReserved(e) || SqlErrors.isOtherMap(e)) {
+            return false; // the events before it were sent; it waits for the transaction or a move of keys, and is not
+            // refused
         }
         long event = page.getFirst().number();
         if (kind != ErrorKind.CONTENT && !suspect.failed(event)) {

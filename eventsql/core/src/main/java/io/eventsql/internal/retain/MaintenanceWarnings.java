@@ -8,7 +8,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Logs why maintenance has left out partitions: each reason at once, and again once in {@link #REPEATED}. For one thread.
+ * Logs why maintenance has left out partitions or tables: each reason at once, and again once in {@link #REPEATED}. For one thread.
  */
 final class MaintenanceWarnings {
     private static final Logger LOG = LoggerFactory.getLogger(MaintenanceWarnings.class);
@@ -24,12 +24,12 @@ final class MaintenanceWarnings {
         this.shard = shard;
     }
 
-    /** @param reason the database's sentence, which names the partition */
+    /** @param reason a sentence that names the partition or table */
     void add(String reason) {
         long now = System.nanoTime();
         logged.values().removeIf(at -> now - at >= REPEATED.toNanos());
         if (logged.putIfAbsent(reason, now) == null) {
-            LOG.warn("{} on {}: {}; other partitions continue, and this one is retried", of, shard, reason);
+            LOG.warn("{} on {}: {}; this is retried, and the rest continues", of, shard, reason);
         }
     }
 }

@@ -111,16 +111,21 @@ public final class RetentionKeeper {
             try {
                 endSegment(partition);
             } catch (SQLException e) {
-                blockedEnds.put(partition, System.nanoTime() + BLOCKED_RETRY.toNanos());
-                if (!SqlErrors.state(e).equals(SqlErrors.LOCK_NOT_AVAILABLE)) {
+                if (SqlErrors.isConnectionLost(e)) {
                     throw e;
                 }
-                LOG.debug(
-                        "The segment of {} on {} is read and cannot end early; retrying in {}",
-                        partition,
-                        shard,
-                        BLOCKED_RETRY,
-                        e);
+                blockedEnds.put(partition, System.nanoTime() + BLOCKED_RETRY.toNanos());
+                if (SqlErrors.state(e).equals(SqlErrors.LOCK_NOT_AVAILABLE)) {
+                    LOG.debug(
+                            "The segment of {} on {} is read and cannot end early; retrying in {}",
+                            partition,
+                            shard,
+                            BLOCKED_RETRY,
+                            e);
+                } else {
+                    warnings.add("the segment of partition " + partition.number() + " of stream " + partition.streamId()
+                            + " cannot end early: " + SqlErrors.message(e) + " (" + SqlErrors.state(e) + ")");
+                }
             }
         }
     }
@@ -164,6 +169,6 @@ public final class RetentionKeeper {
     }
 
     private int drop(boolean wait) throws SQLException {
-        return shard.require().transaction(c -> functions.dropEmptySegments(c, wait));
+        return shard.require().transaction(c -> functions.dropEmptySegments(c, wait, warnings::add));
     }
 }

@@ -25,16 +25,56 @@ public final class SegmentKeeper {
     /** The limit of the database's function. */
     private static final long ROOM_EVENTS_MAX = 200_000;
 
-    /** What is known of a partition whose segments are being added in the background: no more are due. */
-    private static final Room ADDING = new Room(0, Long.MAX_VALUE);
-
-    private final Map<Partition, Room> rooms = new ConcurrentHashMap<>();
+    private final Map<Partition, Segments> known = new ConcurrentHashMap<>();
 
     private record Partition(int shard, String stream, int number) {}
 
+    /** What is known of a partition's segments. Thread-safe. */
+    private static final class Segments {
+        /** {@code null} until segments were added. */
+        private @Nullable Room room;
+
+        private boolean isAdding;
+        private long head;
+        private long wanted;
+        private long headWhenBegun;
+
+        Segments(@Nullable Room room) {
+            this.room = room;
+        }
+
+        /** Takes note of an append; returns whether to add segments now. The caller then adds them and calls {@link #added}. */
+        synchronized boolean appended(long newHead, long events) {
+            head = Math.max(head, newHead);
+            wanted = events;
+            return begin(room == null || room.isExhausted(head, events));
+        }
+
+        /** Returns whether to add more: the head has moved since they were begun, and no append may follow. */
+        synchronized boolean added(Room now) {
+            room = now;
+            isAdding = false;
+            return begin(head > headWhenBegun && now.isExhausted(head, wanted));
+        }
+
+        private boolean begin(boolean isDue) {
+            boolean begins = isDue && !isAdding;
+            if (begins) {
+                isAdding = true;
+                headWhenBegun = head;
+            }
+            return begins;
+        }
+
+        /** Returns for how many events above the head there is to be room. */
+        synchronized long wanted() {
+            return wanted;
+        }
+    }
+
     /** Forgets which segments a shard has, because its database has another incarnation. Reports nothing. */
     public Runnable forget(Shard shard) {
-        rooms.keySet().removeIf(each -> each.shard() == shard.number());
+        known.keySet().removeIf(each -> each.shard() == shard.number());
         return () -> {};
     }
 
@@ -45,12 +85,9 @@ public final class SegmentKeeper {
      */
     public void appended(Shard shard, StreamSpec stream, int partition, long head, int events) {
         Partition key = new Partition(shard.number(), stream.name(), partition);
-        long wanted = wantedRoom(events);
-        @Nullable Room room = rooms.get(key);
-        if (room == null
-                ? rooms.putIfAbsent(key, ADDING) == null
-                : room.isExhausted(head, wanted) && rooms.replace(key, room, ADDING)) {
-            shard.inBackground(() -> addInBackground(shard, stream, key, wanted, 0));
+        Segments segments = known.computeIfAbsent(key, unknown -> new Segments(null));
+        if (segments.appended(head, wantedRoom(events))) {
+            shard.inBackground(() -> addInBackground(shard, stream, key, segments, 0));
         }
     }
 
@@ -58,16 +95,18 @@ public final class SegmentKeeper {
         return Math.min(ROOM_EVENTS_MAX, 2L * events);
     }
 
-    private void addInBackground(Shard shard, StreamSpec stream, Partition partition, long events, int failures) {
+    private void addInBackground(Shard shard, StreamSpec stream, Partition partition, Segments segments, int failures) {
         try {
-            @Nullable Room room = addInSameIncarnation(shard, stream, partition.number(), events);
+            @Nullable Room room = addInSameIncarnation(shard, stream, partition.number(), segments.wanted());
             if (room == null) {
-                rooms.remove(partition, ADDING);
+                known.remove(partition, segments);
                 return;
             }
-            rooms.replace(partition, ADDING, room);
             if (failures > 0) {
                 LOG.info("Added segments to partition {} of stream {} on {}", partition.number(), stream.name(), shard);
+            }
+            if (segments.added(room)) {
+                shard.inBackground(() -> addInBackground(shard, stream, partition, segments, 0));
             }
         } catch (SQLException e) {
             long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, BACKOFF_SHIFT_MAX));
@@ -82,7 +121,7 @@ public final class SegmentKeeper {
             } else {
                 LOG.debug("Adding segments on {} failed again; retrying in {} ms", shard, delayMs, e);
             }
-            shard.inBackground(delayMs, () -> addInBackground(shard, stream, partition, events, failures + 1));
+            shard.inBackground(delayMs, () -> addInBackground(shard, stream, partition, segments, failures + 1));
         }
     }
 
@@ -172,7 +211,7 @@ public final class SegmentKeeper {
             throws SQLException {
         Room room = add(shard, incarnation, stream, streamId, partition, wantedRoom(events));
         // What was known before was wrong: segments were dropped, or the stream was created anew.
-        rooms.put(new Partition(shard.number(), stream.name(), partition), room);
+        known.put(new Partition(shard.number(), stream.name(), partition), new Segments(room));
         return room.added() > 0;
     }
 }

@@ -39,7 +39,8 @@ public final class Migrator {
             new SqlFile(1, "outbox/V1__outbox.sql"),
             new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
             new SqlFile(15, "outbox/V15__outbox_tombstones.sql"),
-            new SqlFile(22, "outbox/V22__scheduled_events.sql"));
+            new SqlFile(22, "outbox/V22__scheduled_events.sql"),
+            new SqlFile(40, "outbox/V40__outbox_repairs.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),
@@ -79,7 +80,9 @@ public final class Migrator {
             new SqlFile(35, "shard/V35__moved_offsets.sql"),
             new SqlFile(36, "shard/V36__key_readers.sql"),
             new SqlFile(37, "shard/V37__frozen_segments.sql"),
-            new SqlFile(38, "shard/V38__steady_maintenance.sql"));
+            new SqlFile(38, "shard/V38__steady_maintenance.sql"),
+            new SqlFile(39, "shard/V39__repairs.sql"),
+            new SqlFile(40, "outbox/V40__outbox_repairs.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

@@ -133,15 +133,16 @@ public final class RetentionFunctions {
             try (ResultSet row = statement.executeQuery()) {
                 row.next();
                 Step step = Step.valueOf(text(row.getString(1)));
-                for (SQLWarning warning = statement.getWarnings();
-                        warning != null;
-                        warning = warning.getNextWarning()) {
-                    if (SqlErrors.state(warning)
-                            .equals(SqlErrors.PARTITION_LEFT_OUT)) { // others are notices of what does not exist
-                        warnings.accept(SqlErrors.message(warning));
-                    }
-                }
+                passOn(statement.getWarnings(), warnings);
                 return step;
+            }
+        }
+    }
+
+    private static void passOn(@Nullable SQLWarning first, Consumer<String> warnings) {
+        for (SQLWarning warning = first; warning != null; warning = warning.getNextWarning()) {
+            if (SqlErrors.state(warning).equals(SqlErrors.LEFT_OUT)) { // others are notices of what does not exist
+                warnings.accept(SqlErrors.message(warning));
             }
         }
     }
@@ -174,10 +175,19 @@ public final class RetentionFunctions {
      * Drops empty tables of one partition.
      *
      * @param wait whether to wait briefly for transactions that have read the stream
+     * @param warnings gets the sentences about tables that cannot be dropped
      * @return how many
      */
-    public int dropEmptySegments(Connection connection, boolean wait) {
-        return Objects.requireNonNull((Integer) Jooq.using(connection).fetchValue(schema.sql(DROP_EMPTY), wait));
+    public int dropEmptySegments(Connection connection, boolean wait, Consumer<String> warnings) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(schema.sql(DROP_EMPTY))) {
+            statement.setBoolean(1, wait);
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                int dropped = row.getInt(1);
+                passOn(statement.getWarnings(), warnings);
+                return dropped;
+            }
+        }
     }
 
     private static String text(@Nullable Object value) {

@@ -41,7 +41,7 @@ public final class SqlErrors {
     public static final String NOT_MOVABLE = "ES028";
     public static final String SHARD_REMOVED = "ES029";
     public static final String MAY_BE_MOVED = "ES030";
-    public static final String PARTITION_LEFT_OUT = "ES031";
+    public static final String LEFT_OUT = "ES031";
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */
     private static final String SEGMENT_END = "eventsql_end";

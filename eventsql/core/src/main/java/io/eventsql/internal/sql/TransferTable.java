@@ -51,11 +51,14 @@ public final class TransferTable {
             DELETE FROM eventsql.outbox_transfer
             WHERE shard = ? AND number > ? AND number <= ?""";
 
-    // Scans the table, which is done only once keys have moved between shards. Takes no row lock.
+    // Indexes: the primary key, and outbox_transfer_key_hash for each key and each shard that events are on their way
+    // to.
+    // Takes no row lock.
     private static final String SHARDS_OF_KEYS = """
-            SELECT DISTINCT stream, key, shard FROM eventsql.outbox_transfer WHERE key = ANY (?::text[])""";
+            SELECT stream, key, shard FROM eventsql.transfer_shards_v1(?::text[], ?::text[])""";
 
-    // Index: the primary key. Locks the deleted rows. Numbers rise in the former order.
+    // Index: the primary key. Locks the deleted rows; the relay's row is locked. Numbers rise in the former order, and
+    // belong to the outbox's current producer: a shard may have stored greater ones of a former producer.
     private static final String READDRESS = """
             WITH gone AS (
                 DELETE FROM eventsql.outbox_transfer t
@@ -64,8 +67,8 @@ public final class TransferTable {
                 RETURNING t.*, e.next_shard)
             INSERT INTO eventsql.outbox_transfer
                 (shard, producer_id, stream, partition, key, value, headers, written_at, erased_at)
-            SELECT g.next_shard, g.producer_id, g.stream, g.partition, g.key, g.value, g.headers, g.written_at, g.erased_at
-            FROM gone g
+            SELECT g.next_shard, r.producer_id, g.stream, g.partition, g.key, g.value, g.headers, g.written_at, g.erased_at
+            FROM gone g CROSS JOIN eventsql.outbox_relay r
             ORDER BY g.number""";
 
     // Index: the primary key, one entry for each shard. Takes no row lock.
@@ -192,10 +195,12 @@ public final class TransferTable {
     public record StreamKey(String stream, String key) {}
 
     /** Returns the shards that events of these keys are on their way to. */
-    public Map<StreamKey, Set<Integer>> shardsOfKeys(Connection connection, Collection<String> keys) {
+    public Map<StreamKey, Set<Integer>> shardsOfKeys(Connection connection, Collection<StreamKey> keys) {
         Map<StreamKey, Set<Integer>> shards = new HashMap<>();
+        String[] streams = keys.stream().map(StreamKey::stream).toArray(String[]::new);
+        String[] names = keys.stream().map(StreamKey::key).toArray(String[]::new);
         Jooq.using(connection)
-                .fetch(schema.sql(SHARDS_OF_KEYS), (Object) keys.toArray(String[]::new))
+                .fetch(schema.sql(SHARDS_OF_KEYS), streams, names)
                 .forEach(r -> shards.computeIfAbsent(
                                 new StreamKey(r.get(0, String.class), r.get(1, String.class)), key -> new HashSet<>())
                         .add(r.get(2, Integer.class)));
