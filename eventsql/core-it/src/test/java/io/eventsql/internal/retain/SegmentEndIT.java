@@ -87,9 +87,11 @@ class SegmentEndIT {
             fixture.publish(stream, 10);
             reader.rollback();
         }
-        await().untilAsserted(() -> assertThat(end()).isEqualTo("ended"));
+        await().untilAsserted(() -> {
+            end(); // unless a pass of the instance has ended it
+            assertThat(fixture.segments(stream).getFirst()).startsWith("0-20 ");
+        });
         fixture.publish(stream, 10);
-        assertThat(fixture.segments(stream).getFirst()).startsWith("0-20 ");
         assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100))
                 .hasSize(30);
     }

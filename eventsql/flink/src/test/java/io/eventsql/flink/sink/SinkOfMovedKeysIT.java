@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Timeout;
 
 /** Sinks while keys move between shards, and afterwards: no event is stored where the library does not look for it. */
 @Timeout(120)
-class MovedKeysIT {
+class SinkOfMovedKeysIT {
     private static final Duration PATIENT = Duration.ofSeconds(30);
     private static final int KEYS = 100;
 
