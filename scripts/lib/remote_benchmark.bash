@@ -129,8 +129,8 @@ refuse_while_busy() {
   exit 2
 }
 
-# Stops the runners in order; $1 is the exit status. One whose container has not started yet is stopped when it has; a
-# machine that does not answer is ignored.
+# Stops the runners in order; $1 is the exit status. Where a container has not started yet, that is tried 20 times, every
+# 0.5 s; a machine that does not answer is ignored.
 stop_early() {
   local number attempts status
   interrupted=$1

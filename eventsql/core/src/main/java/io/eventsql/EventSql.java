@@ -474,7 +474,8 @@ public final class EventSql implements AutoCloseable {
      *
      * <p>Works in short transactions that do not hinder publishers and consumers. The progress is stored after each, so if
      * this process ends, {@link #resumeErasure} continues in any process with the same outboxes. Another call for the same
-     * key replaces an erasure that has not ended, if it erases the same headers or more. Returns when the values are gone from the files of the databases, too, or when the timeout of the erasure has passed
+     * key replaces an erasure that has not ended, if it erases the same headers or more.
+     * Returns when the values are gone from the files of the databases, too, or when the timeout of the erasure has passed
      * without any progress, because something was in the way: then {@link Erasure.Part#waitingFor()} names it, and a later call continues.
      *
      * @throws UnknownStreamException if the stream does not exist

@@ -143,6 +143,31 @@ class PublishListenerIT {
         }
     }
 
+    /** Logging its exception fails, too. */
+    @Test
+    void listener_exceptionCannotDescribeItself_othersAreCalled() {
+        PublishListener indescribable = new PublishListener() {
+            @Override
+            public void appended(Appended batch) {
+                throw new IllegalStateException() {
+                    @Override
+                    public String getMessage() {
+                        throw new IllegalStateException("there is no message");
+                    }
+                };
+            }
+        };
+        try (CapturedLog log = CapturedLog.ofAppending();
+                EventSql eventSql = EventSql.builder(cluster.dataSources())
+                        .publishListener(indescribable)
+                        .publishListener(recorded)
+                        .build()) {
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+            await().untilAsserted(() -> assertThat(recorded.appended).hasSize(1));
+            assertThat(log.lines("Publish listener")).isNotEmpty();
+        }
+    }
+
     /** Goal: what a slow listener misses is counted, and logged when it begins and when it ends. */
     @Test
     void listener_isTooSlow_droppedCallbacksAreCountedAndLoggedOnce() throws Exception {

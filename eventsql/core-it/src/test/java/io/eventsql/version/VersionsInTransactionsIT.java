@@ -344,6 +344,14 @@ class VersionsInTransactionsIT {
         assertThat(texts("new")).containsExactly("1", "2");
     }
 
+    private static void insertUncounted(Connection transaction, String value) throws SQLException {
+        Sql.query(
+                transaction,
+                "INSERT INTO eventsql.outbox (ring, stream, key, value, routing_hash)"
+                        + " SELECT last_value, 'accounts', 'a', '" + value
+                        + "', 0 FROM eventsql.outbox_ring RETURNING id");
+    }
+
     /** The relay takes it alone, and what follows never arrives before it. */
     @Test
     void outbox_uncountedEventBeforeACountedOne_bothArrive() throws SQLException {
@@ -351,10 +359,7 @@ class VersionsInTransactionsIT {
         eventSql = cluster.open(settings -> settings.outboxPageEvents(1));
         eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2).withKeyIndex());
         try (Connection transaction = begin()) {
-            Sql.query(
-                    transaction,
-                    "INSERT INTO eventsql.outbox (ring, stream, key, value, routing_hash)"
-                            + " SELECT last_value, 'accounts', 'a', '1', 0 FROM eventsql.outbox_ring RETURNING id");
+            insertUncounted(transaction, "1");
             eventSql.outbox().publish(transaction, STREAM, Event.ofText("a", "2"));
             transaction.commit();
         }
@@ -371,11 +376,7 @@ class VersionsInTransactionsIT {
             for (int i = 0; i < expected.length; i++) {
                 expected[i] = "" + i;
                 if (i % 3 == 0) {
-                    Sql.query(
-                            transaction,
-                            "INSERT INTO eventsql.outbox (ring, stream, key, value, routing_hash)"
-                                    + " SELECT last_value, 'accounts', 'a', '" + i + "', 0 FROM eventsql.outbox_ring"
-                                    + " RETURNING id");
+                    insertUncounted(transaction, expected[i]);
                 } else {
                     outbox.publish(transaction, STREAM, Event.ofText("a", "" + i));
                 }

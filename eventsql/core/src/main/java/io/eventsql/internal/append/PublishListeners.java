@@ -3,6 +3,7 @@ package io.eventsql.internal.append;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.PublishListener;
+import io.eventsql.internal.thread.ForeignErrors;
 import io.eventsql.internal.thread.ServiceThread;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -144,10 +145,12 @@ public final class PublishListeners {
         try {
             callback.accept(listener);
         } catch (Throwable e) { // the other listeners are called all the same
-            LOG.warn(
-                    "Publish listener {} failed; continuing",
-                    listener.getClass().getName(),
-                    e);
+            ForeignErrors.log(
+                    e,
+                    shown -> LOG.warn(
+                            "Publish listener {} failed; continuing",
+                            listener.getClass().getName(),
+                            shown));
         }
     }
 

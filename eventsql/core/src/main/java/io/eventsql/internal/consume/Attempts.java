@@ -7,6 +7,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.UndecodableEventException;
 import io.eventsql.internal.consume.CircuitBreaker.Admission;
 import io.eventsql.internal.consume.CircuitBreaker.Pause;
+import io.eventsql.internal.thread.ForeignErrors;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;

@@ -3,6 +3,7 @@ package io.eventsql.internal.consume;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.consume.CircuitBreaker.Pause;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.thread.ForeignErrors;
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;

@@ -8,6 +8,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.OffsetRange;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.ForeignErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.LinkedHashSet;

@@ -94,7 +94,6 @@ final class HistoryRecovery {
         for (Assignment assignment : owned) {
             continueOrEnd(member, assignment, current, stored, times.get(assignment.partition()));
         }
-        member.reportContinued();
         return true;
     }
 

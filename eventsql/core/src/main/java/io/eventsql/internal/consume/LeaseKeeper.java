@@ -334,6 +334,7 @@ final class LeaseKeeper implements WakeUpTarget {
             }
             try {
                 if (recovery.recover(member)) {
+                    participant.committer().request(); // assignments that continue may have something to commit
                     recoveryFailures = 0;
                     schedule.requestHeartbeat();
                 }

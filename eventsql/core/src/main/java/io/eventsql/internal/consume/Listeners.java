@@ -1,6 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener;
+import io.eventsql.internal.thread.ForeignErrors;
 import java.util.List;
 import java.util.function.Consumer;
 import org.slf4j.Logger;

@@ -7,6 +7,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.ParkedEventTable.Row;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.ForeignErrors;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.HashSet;

@@ -54,7 +54,6 @@ final class ShardMember {
     private boolean suspended;
     private boolean handlersEnded;
     private final CountDownLatch left = new CountDownLatch(1);
-    private volatile Runnable continuedListener = () -> {};
 
     ShardMember(Membership membership, FetchBudget budget, Listeners listeners) {
         this.membership = membership;
@@ -72,16 +71,6 @@ final class ShardMember {
      */
     synchronized void replaceMembership(Membership other) {
         membership = other;
-    }
-
-    /** @param listener is called when assignments continue as another membership, and have something to commit */
-    void onContinued(Runnable listener) {
-        continuedListener = listener;
-    }
-
-    /** Reports that assignments continue as the membership that the member has now. */
-    void reportContinued() {
-        continuedListener.run();
     }
 
     ConsumerSpec spec() {

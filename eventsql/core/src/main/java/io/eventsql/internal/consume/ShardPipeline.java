@@ -29,7 +29,6 @@ final class ShardPipeline {
 
         ShardMember member = new ShardMember(membership, context.budget(), listeners);
         OffsetCommitter committer = new OffsetCommitter(shard, member, threads.commits(), heartbeats);
-        member.onContinued(committer::request);
         DeadLetters deadLetters =
                 new DeadLetters(context.deadLetterStream(), shard, context.segments(), context.wakeUp());
         Failures failures = new Failures(shard, member, committer, deadLetters, listeners, closeSignal);

@@ -180,8 +180,8 @@ final class DueEvents implements EventSource {
         if (now - since >= LONG_WAIT_NANOS && !isWaitReported) {
             isWaitReported = true;
             LOG.warn(
-                    "The due events of outbox {} have waited for {} s, all of them, for a transaction that publishes for the key"
-                            + " of the first one, or for what waits in the outbox: {}",
+                    "The due events of outbox {} have waited for {} s for a transaction that publishes for the key of the first"
+                            + " one, or for what waits in the outbox: {}",
                     outbox,
                     TimeUnit.NANOSECONDS.toSeconds(LONG_WAIT_NANOS),
                     SqlErrors.message(e));

@@ -92,7 +92,7 @@ final class PageMover {
         /** How many of the groups have events that are to be counted. */
         int uncounted;
 
-        /** How many events of the page can be appended by one transaction; {@code 0} while that is not known. */
+        /** How many events of the page can be appended by one transaction. */
         int inOrder;
 
         final List<Addressed> addressed = new ArrayList<>();
@@ -343,9 +343,8 @@ final class PageMover {
             size.halve(attempt.page.size());
             return rolledBack;
         }
-        if (SqlErrors.isKeyReserved(e) || SqlErrors.isOtherMap(e)) {
-            return false; // the events before it were moved; it waits for the transaction or a move of keys, and is not
-            // refused
+        if (SqlErrors.waitsForOthers(e)) { // the events before it were moved; it is not refused
+            return false;
         }
         if (!attempt.refused.isEmpty()) {
             return false; // the refused table does not accept it

@@ -153,7 +153,8 @@ final class Relay {
     }
 
     private void failed(Throwable e, String reason) {
-        if (!waitsForOthers(e)) {
+        if (!(e instanceof SQLException sql
+                && SqlErrors.waitsForOthers(sql))) { // that is rolled back: senders continue
             resign();
         }
         FailureSeries.Failure failure = failures.add(reason);
@@ -166,11 +167,6 @@ final class Relay {
         } else {
             LOG.error("Relaying outbox {} failed; retrying in {} ms", outbox, failure.retryMs(), e);
         }
-    }
-
-    /** Returns whether an event waits for a transaction or for a move of keys: it was rolled back for sure, and senders continue. */
-    private static boolean waitsForOthers(Throwable e) {
-        return e instanceof SQLException sql && (SqlErrors.isKeyReserved(sql) || SqlErrors.isOtherMap(sql));
     }
 
     /** Ends the lease, because the last commit may be in doubt: acquiring the lease again finds all events to send. */

@@ -526,9 +526,8 @@ final class Sender {
             size.halve(page.size());
             return true;
         }
-        if (SqlErrors.isKeyReserved(e) || SqlErrors.isOtherMap(e)) {
-            return false; // the events before it were sent; it waits for the transaction or a move of keys, and is not
-            // refused
+        if (SqlErrors.waitsForOthers(e)) { // the events before it were sent; it is not refused
+            return false;
         }
         long event = page.getFirst().number();
         if (kind != ErrorKind.CONTENT && !suspect.failed(event)) {

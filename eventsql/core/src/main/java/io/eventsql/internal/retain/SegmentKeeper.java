@@ -85,7 +85,8 @@ public final class SegmentKeeper {
      */
     public void appended(Shard shard, StreamSpec stream, int partition, long head, int events) {
         Partition key = new Partition(shard.number(), stream.name(), partition);
-        Segments segments = known.computeIfAbsent(key, unknown -> new Segments(null));
+        @Nullable Segments found = known.get(key); // without a lock
+        Segments segments = found != null ? found : known.computeIfAbsent(key, unknown -> new Segments(null));
         if (segments.appended(head, wantedRoom(events))) {
             shard.inBackground(() -> addInBackground(shard, stream, key, segments, 0));
         }

@@ -128,13 +128,20 @@ public final class RetentionFunctions {
 
     /** Takes a step by a function that warns of partitions which it leaves out. */
     static Step step(Connection connection, String sql, Duration pause, Consumer<String> warnings) throws SQLException {
+        return Step.valueOf(text(call(connection, sql, pause.toMillis(), String.class, warnings)));
+    }
+
+    /** Calls a function of one parameter that warns of what it leaves out. */
+    private static <T> T call(
+            Connection connection, String sql, Object parameter, Class<T> type, Consumer<String> warnings)
+            throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setLong(1, pause.toMillis());
+            statement.setObject(1, parameter);
             try (ResultSet row = statement.executeQuery()) {
                 row.next();
-                Step step = Step.valueOf(text(row.getString(1)));
+                T result = row.getObject(1, type);
                 passOn(statement.getWarnings(), warnings);
-                return step;
+                return Objects.requireNonNull(result);
             }
         }
     }
@@ -179,15 +186,7 @@ public final class RetentionFunctions {
      * @return how many
      */
     public int dropEmptySegments(Connection connection, boolean wait, Consumer<String> warnings) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(schema.sql(DROP_EMPTY))) {
-            statement.setBoolean(1, wait);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                int dropped = row.getInt(1);
-                passOn(statement.getWarnings(), warnings);
-                return dropped;
-            }
-        }
+        return call(connection, schema.sql(DROP_EMPTY), wait, Integer.class, warnings);
     }
 
     private static String text(@Nullable Object value) {

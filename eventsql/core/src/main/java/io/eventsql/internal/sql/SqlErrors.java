@@ -110,7 +110,7 @@ public final class SqlErrors {
      */
     public static boolean isRaisedByRows(SQLException e) {
         return switch (errorClass(e)) {
-            case "ES" -> isKeyReserved(e) || isOtherMap(e);
+            case "ES" -> waitsForOthers(e);
             case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT || isMissingSegment(e);
             default -> false;
         };
@@ -197,6 +197,11 @@ public final class SqlErrors {
     public static boolean isOtherIncarnation(Throwable e) {
         return anyCause(
                 e, cause -> cause instanceof SQLException sql && state(sql).equals(OTHER_INCARNATION));
+    }
+
+    /** Returns whether an append waits for a transaction, for the outbox or for a move of keys: it is not stored. */
+    public static boolean waitsForOthers(SQLException e) {
+        return isKeyReserved(e) || isOtherMap(e);
     }
 
     /** Returns whether a lock was not available in time: another transaction is the cause. */

@@ -51,9 +51,7 @@ public final class TransferTable {
             DELETE FROM eventsql.outbox_transfer
             WHERE shard = ? AND number > ? AND number <= ?""";
 
-    // Indexes: the primary key, and outbox_transfer_key_hash for each key and each shard that events are on their way
-    // to.
-    // Takes no row lock.
+    // Indexes: the primary key, and outbox_transfer_key_hash for each key and addressed shard. Takes no row lock.
     private static final String SHARDS_OF_KEYS = """
             SELECT stream, key, shard FROM eventsql.transfer_shards_v1(?::text[], ?::text[])""";
 

@@ -36,8 +36,7 @@ final class SinkSql {
             WHERE name = ?""";
 
     // Indexes: stream_name_unique, the primary keys of stream_partition, stream_map and stationary_stream. Takes no
-    // lock. The greatest version is none of a map. A closed map has a negative version, which must match that of no
-    // append:
+    // lock. The greatest version is none of a map. A closed map has a negative version, which no append may match:
     // batches get it without its sign, and are rejected until the map is open.
     private static final String FIND_MAP = """
             SELECT s.partitions, coalesce(m.map_version, abs(p.map_version)), m.partitions, m.slots, k.slot_map

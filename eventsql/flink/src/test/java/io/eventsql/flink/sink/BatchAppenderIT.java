@@ -48,18 +48,12 @@ class BatchAppenderIT {
     private static SinkSettings settings(String stream, DeliveryGuarantee guarantee) {
         List<String> inAnyOrder = new ArrayList<>(fixture.urls());
         Collections.reverse(inAnyOrder);
-        return new SinkSettings(
+        return SinkFixture.settings(
                 inAnyOrder,
                 FlinkFixture.server().username(),
                 FlinkFixture.server().password(),
-                "eventsql",
                 stream,
-                "sink of " + stream,
                 guarantee,
-                1_000,
-                1_000_000,
-                Duration.ofMillis(1),
-                Duration.ofSeconds(10),
                 Duration.ofSeconds(30));
     }
 

@@ -125,8 +125,8 @@ class SinkGrowthIT {
         List<EventBatch> batches;
         try (BatchAppender appender = appender("twice", fixture.urls())) {
             EventBuffer buffer = new EventBuffer("twice", appender.findRoutes(), 0);
-            keys.forEach(key -> buffer.add(event(key)));
-            buffer.add(event(null));
+            keys.forEach(key -> buffer.add(SinkFixture.event(key)));
+            buffer.add(SinkFixture.event(null));
             batches = buffer.drain();
         }
         for (int partitions : List.of(4, 8, 16)) {
@@ -149,8 +149,8 @@ class SinkGrowthIT {
             KeyRoutes former = appender.findRoutes();
             assertThat(former.shards()).containsOnly(PartitionMap.first(1, 4));
             fixture.eventSql.grow("library", 6);
-            appender.append(
-                    List.of(new EventBatch(UUID.randomUUID(), 1, "library", former.of("k0"), 1, List.of(event("k0")))));
+            appender.append(List.of(new EventBatch(
+                    UUID.randomUUID(), 1, "library", former.of("k0"), 1, List.of(SinkFixture.event("k0")))));
             KeyRoutes now = appender.refreshedRoutes();
             assertThat(now.shards()).allMatch(map -> map.version() == 2 && map.partitions() == 6);
             fixture.eventSql
@@ -180,7 +180,7 @@ class SinkGrowthIT {
             assertThat(routes.shards()).containsExactlyInAnyOrder(now.shards().get(0), PartitionMap.UNREAD);
             EventBuffer buffer = new EventBuffer("unread", routes, 0);
             for (int n = 0; n < KEYS; n++) {
-                buffer.add(event("k" + n));
+                buffer.add(SinkFixture.event("k" + n));
             }
             batches = buffer.drain();
         }
@@ -199,7 +199,7 @@ class SinkGrowthIT {
         applyRoles(login);
         try (BatchAppender appender = appender("granted", fixture.urls(), login, login)) {
             EventBuffer buffer = new EventBuffer("granted", appender.findRoutes(), 0);
-            IntStream.range(0, KEYS).forEach(n -> buffer.add(event("k" + n)));
+            IntStream.range(0, KEYS).forEach(n -> buffer.add(SinkFixture.event("k" + n)));
             fixture.eventSql.grow("granted", 8);
             appender.append(buffer.drain());
             KeyRoutes now = appender.refreshedRoutes();
@@ -241,10 +241,6 @@ class SinkGrowthIT {
                 "SELECT e.key, s.shard_number, e.partition FROM eventsql.events_" + stream + " e, eventsql.shard s");
     }
 
-    private static EncodedEvent event(String key) {
-        return new EncodedEvent(key, "v".getBytes(StandardCharsets.UTF_8), null);
-    }
-
     private static BatchAppender appender(String stream, List<String> urls) {
         return appender(
                 stream,
@@ -256,18 +252,7 @@ class SinkGrowthIT {
     private static BatchAppender appender(String stream, List<String> urls, String user, String password) {
         List<String> inAnyOrder = new ArrayList<>(urls);
         Collections.reverse(inAnyOrder);
-        return new BatchAppender(new SinkSettings(
-                inAnyOrder,
-                user,
-                password,
-                "eventsql",
-                stream,
-                "sink of " + stream,
-                DeliveryGuarantee.EXACTLY_ONCE,
-                1_000,
-                1_000_000,
-                Duration.ofMillis(1),
-                Duration.ofSeconds(10),
-                Duration.ofSeconds(30)));
+        return new BatchAppender(SinkFixture.settings(
+                inAnyOrder, user, password, stream, DeliveryGuarantee.EXACTLY_ONCE, Duration.ofSeconds(30)));
     }
 }

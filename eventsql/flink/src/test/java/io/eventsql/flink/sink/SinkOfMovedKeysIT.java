@@ -9,13 +9,11 @@ import io.eventsql.StreamSpec;
 import io.eventsql.flink.FlinkFixture;
 import io.eventsql.flink.sink.KeyRoutes.PartitionMap;
 import io.eventsql.flink.sink.KeyRoutes.Target;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
 import java.util.stream.IntStream;
 import org.apache.flink.connector.base.DeliveryGuarantee;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -26,23 +24,13 @@ class SinkOfMovedKeysIT {
     private static final int KEYS = 100;
 
     private static BatchAppender appender(FlinkFixture cluster, String stream, Duration failureTimeout) {
-        return new BatchAppender(new SinkSettings(
+        return new BatchAppender(SinkFixture.settings(
                 cluster.urls(),
                 FlinkFixture.server().username(),
                 FlinkFixture.server().password(),
-                "eventsql",
                 stream,
-                "sink of " + stream,
                 DeliveryGuarantee.EXACTLY_ONCE,
-                1_000,
-                1_000_000,
-                Duration.ofMillis(1),
-                Duration.ofSeconds(10),
                 failureTimeout));
-    }
-
-    private static EncodedEvent event(@Nullable String key) {
-        return new EncodedEvent(key, "v".getBytes(StandardCharsets.UTF_8), null);
     }
 
     private static EventBatch batch(String stream, Target target, int mapVersion, EncodedEvent... events) {
@@ -64,7 +52,8 @@ class SinkOfMovedKeysIT {
             cluster.query("UPDATE eventsql.stream_partition SET map_version = -1");
             KeyRoutes routes = appender.findRoutes();
             Target target = routes.of("k");
-            List<EventBatch> batches = List.of(batch("closed", target, routes.mapVersion(target), event("k")));
+            List<EventBatch> batches =
+                    List.of(batch("closed", target, routes.mapVersion(target), SinkFixture.event("k")));
             assertThatIOException()
                     .isThrownBy(() -> appender.append(batches))
                     .withMessageContaining("map of the partitions is being changed");
@@ -84,7 +73,8 @@ class SinkOfMovedKeysIT {
             cluster.eventSql.createStream(StreamSpec.of("circle").withPartitions(1));
             cluster.query("UPDATE eventsql.stream_partition SET map_version = -1");
             cluster.query("UPDATE eventsql.shard SET slot_map = array_fill((1 - shard_number)::smallint, ARRAY[1024])");
-            List<EventBatch> batches = List.of(batch("circle", new Target(0, 0), 1, event("k"), event(null)));
+            List<EventBatch> batches =
+                    List.of(batch("circle", new Target(0, 0), 1, SinkFixture.event("k"), SinkFixture.event(null)));
             assertThatIOException()
                     .isThrownBy(() -> appender.append(batches))
                     .withMessageContaining("map of the partitions is being changed");
@@ -99,7 +89,8 @@ class SinkOfMovedKeysIT {
             cluster.eventSql.moveShards(List.of(1));
             cluster.eventSql.createStream(StreamSpec.of("left").withPartitions(1));
             int unread = PartitionMap.UNREAD.version();
-            List<EventBatch> routedBefore = List.of(batch("left", new Target(0, 0), unread, event("k"), event(null)));
+            List<EventBatch> routedBefore =
+                    List.of(batch("left", new Target(0, 0), unread, SinkFixture.event("k"), SinkFixture.event(null)));
             appender.append(routedBefore);
             appender.append(routedBefore);
             assertThat(stored(cluster, "left")).containsExactlyInAnyOrder("1|0|k", "1|0|-");

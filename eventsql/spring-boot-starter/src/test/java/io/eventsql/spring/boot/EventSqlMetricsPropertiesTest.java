@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
@@ -29,10 +30,10 @@ class EventSqlMetricsPropertiesTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"50ms", "5m"})
-    void outboxInterval_atALimit_isAccepted(String interval) {
+    @CsvSource({"50ms, PT0.05S", "5m, PT5M"})
+    void outboxInterval_atALimit_isAccepted(String interval, Duration expected) {
         assertThat(bind(Map.of("eventsql.metrics.outbox-interval", interval)).outboxInterval())
-                .isBetween(Duration.ofMillis(50), Duration.ofMinutes(5));
+                .isEqualTo(expected);
     }
 
     @Test

@@ -76,16 +76,13 @@ final class Readings<T> {
         if (reading || now - startedAt < intervalNanos) {
             return;
         }
-        boolean started = false;
         reading = true;
         try {
             threads.execute(this::read);
             startedAt = now;
-            started = true;
-        } finally { // starting a thread can fail for lack of memory: the next query retries
-            if (!started) {
-                reading = false;
-            }
+        } catch (RuntimeException | Error e) { // a thread cannot be started for lack of memory: the next query retries
+            reading = false;
+            throw e;
         }
     }
 

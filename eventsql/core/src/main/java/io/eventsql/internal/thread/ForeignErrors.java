@@ -1,15 +1,15 @@
-package io.eventsql.internal.consume;
+package io.eventsql.internal.thread;
 
 import java.util.function.Consumer;
 
-/** Describes and logs what code of the application throws, such as a handler: an error may fail to describe itself. */
-final class ForeignErrors {
+/** Describes and logs what code of the application throws, such as a handler: an error may fail to describe itself. Thread-safe. */
+public final class ForeignErrors {
     private static final int TEXT_LENGTH_MAX = 4_000;
 
     private ForeignErrors() {}
 
     /** Returns the error as text, shortened. */
-    static String text(Throwable error) {
+    public static String text(Throwable error) {
         String text;
         try {
             text = "" + error;
@@ -25,7 +25,7 @@ final class ForeignErrors {
      *
      * @param line logs it; called again with a substitute if that fails, because logging calls methods of the error
      */
-    static void log(Throwable error, Consumer<Throwable> line) {
+    public static void log(Throwable error, Consumer<Throwable> line) {
         try {
             line.accept(error);
         } catch (Throwable e) {
