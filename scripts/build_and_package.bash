@@ -58,7 +58,9 @@ arguments=()
 platform=${PLATFORM:-}
 [[ -n $platform || $(uname -m) == x86_64 ]] || platform=linux/amd64
 [[ -z $platform ]] || arguments+=(--platform "$platform")
-docker build --quiet --tag "$image" "${arguments[@]}" "$APP" >/dev/null
+commit=$(git rev-parse HEAD 2>/dev/null || echo unknown)
+[[ -z $(git status --porcelain --untracked-files=no 2>/dev/null) ]] || commit+=-dirty
+docker build --quiet --label "org.opencontainers.image.revision=$commit" --tag "$image" "${arguments[@]}" "$APP" >/dev/null
 
 # dist is replaced as a whole at the end, so that an incomplete one is never deployed.
 rm -rf "$APP"/dist.[0-9]* # left by a killed run

@@ -30,7 +30,10 @@ def main(arguments: Sequence[str]) -> int:
     files = options.files(chosen)
     api = options.api(chosen)
     with files.locked():
-        return removed(plan, files, api, options.polling(chosen), chosen.yes)
+        status = removed(plan, files, api, options.polling(chosen), chosen.yes)
+    for line in inventory.other_tags(api, plan):
+        print(line)
+    return status
 
 
 def removed(plan: Plan, files: InfraFiles, api: Api, polling: Polling, is_agreed_already: bool) -> int:

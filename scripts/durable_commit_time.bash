@@ -52,14 +52,22 @@ done
 
 FOLDER=$(mktemp -d)
 sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 -c "$1"; }
+created=false
 clean_up() {
-    sql 'DROP SCHEMA IF EXISTS durable_commit_time CASCADE' 2>/dev/null || echo 'could not drop the schema durable_commit_time' >&2
+    if $created; then
+        sql 'DROP SCHEMA durable_commit_time CASCADE' 2>/dev/null || echo 'could not drop the schema durable_commit_time' >&2
+    fi
     rm -r "$FOLDER"
 }
 trap clean_up EXIT
 
-sql 'CREATE SCHEMA durable_commit_time;
-     CREATE TABLE durable_commit_time.head (partition int PRIMARY KEY, next_offset bigint NOT NULL) WITH (fillfactor = 20);
+# Not that of another run, which is measuring.
+if ! sql 'CREATE SCHEMA durable_commit_time'; then
+    echo 'If no other run uses it: DROP SCHEMA durable_commit_time CASCADE' >&2
+    exit 1
+fi
+created=true
+sql 'CREATE TABLE durable_commit_time.head (partition int PRIMARY KEY, next_offset bigint NOT NULL) WITH (fillfactor = 20);
      CREATE TABLE durable_commit_time.event (partition int, event_offset bigint, value bytea, PRIMARY KEY (partition, event_offset));
      CREATE TABLE durable_commit_time.flush (client int PRIMARY KEY, number bigint NOT NULL) WITH (fillfactor = 20);
      INSERT INTO durable_commit_time.head SELECT p, 0 FROM generate_series(0, 7) p;

@@ -23,7 +23,7 @@ no_arguments "$@"
 cd "$ROOT"
 pinned=scripts/requirements-cloud.txt
 stamp=venv/requirements.sha256
-if [[ -f $stamp ]] && sha256sum --check --status "$stamp"; then
+if [[ -f $stamp ]] && checksum --check --status "$stamp" && has_modules venv pydo; then
   echo 'venv: nothing has changed'
   exit 0
 fi
@@ -32,5 +32,5 @@ rm -rf venv
 "$PYTHON" -m venv venv
 venv/bin/python -m pip install --quiet --require-hashes --requirement="$pinned"
 # Written last, so that an incomplete environment is created again.
-sha256sum "$pinned" >"$stamp"
+checksum "$pinned" >"$stamp"
 echo 'venv: ready (source venv/bin/activate)'

@@ -55,6 +55,7 @@ export EVENTS_RATE=${EVENTS_RATE:-1000} EVENTS_TO_PUBLISH=${EVENTS_TO_PUBLISH:-2
 export INTERVAL_SECONDS=5
 
 mkdir -p "$FOLDER"
+require_own_folder
 exec 8>"$FOLDER/lock"
 flock --nonblock 8 || { echo "another rehearsal is running in $FOLDER" >&2; exit 2; }
 trap stop_everything EXIT

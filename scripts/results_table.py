@@ -73,9 +73,15 @@ def main_job(folders: Sequence[Path], omitted: str = "") -> str:
 
 
 def comparisons(folders: Sequence[Path]) -> list[list[Run]]:
-    """The systems side by side, of each set that has them, the one with the most systems first."""
-    compared = filter(None, (read_workloads(folder, [COMPARISON]) for folder in folders))
-    return sorted(compared, key=lambda runs: len(by_name(runs)), reverse=True)
+    """The systems side by side, of each set that has them, the one with the most systems first.
+
+    Without interrupted runs, whose last phase is a part of one.
+    """
+    compared = [
+        [run for run in read_workloads(folder, [COMPARISON]) if not run.result.get("interrupted")]
+        for folder in folders
+    ]
+    return sorted(filter(None, compared), key=lambda runs: len(by_name(runs)), reverse=True)
 
 
 def summary(folders: Sequence[Path]) -> str:

@@ -164,13 +164,14 @@ run_maven() {
     maven_arguments=(
       "-Dit.test=$(quick_tests | paste --serial --delimiters=,)"
       -Dfailsafe.failIfNoSpecifiedTests=false
+      -Dtest.forkCount=4
       # The profile for single integration tests, which runs no unit tests.
       -P '!chosen-integration-tests'
       "${maven_arguments[@]}"
     )
   fi
-  # Not more than two modules at a time, with four forks each: with more, tests that limit the time of something fail now and then
-  # on two processors.
+  # Not more than two modules at a time, with three forks each, core-it with five: with many more, tests that limit the time of
+  # something fail now and then on two processors.
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}

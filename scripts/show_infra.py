@@ -38,6 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"{droplet.name}: {', '.join(addresses) or 'no address yet'}")
     if present.droplets:
         print(f"Together: {Price.sum(droplet.price for droplet in present.droplets)}")
+    for line in inventory.other_tags(api, plan):
+        print(line)
     return 0
 
 

@@ -44,6 +44,8 @@ def tuned(runs: Sequence[Run]) -> str:
 
 def _short(name: str, runs: Sequence[Run]) -> dict[str, str]:
     compared = _compared(name, runs)
+    if compared["passed"] != "yes":
+        raise ValueError(f"{name} did not pass: {', '.join(str(run.folder) for run in runs)}")
     phases = [str(asked["name"]) for asked in measured(runs[0]) if not asked.get("rate")]
     return {"run": name.removesuffix("-tuned"), **{phase: compared[phase] for phase in phases}}
 

@@ -101,16 +101,17 @@ def of_rounds(values: Sequence[float], form: str) -> str:
 
 
 def measured(run: Run) -> list[Mapping[str, Any]]:
-    """The settings of the measured phases."""
+    """The settings of the measured phases; fewer than asked for if the run was interrupted."""
     return [
         asked
         for asked in run.result["settings"]["phases"]
-        if phase_of(run, asked["name"]).get("measured", True)
+        if (phase := phase_of(run, asked["name"])) and phase.get("measured", True)
     ]
 
 
 def phase_of(run: Run, name: str) -> Mapping[str, Any]:
-    return next(phase for phase in run.result["phases"] if phase["name"] == name)
+    """Returns the phase; empty if the run was interrupted before it."""
+    return next((phase for phase in run.result["phases"] if phase["name"] == name), {})
 
 
 def markdown_table(rows: Sequence[Mapping[str, str]]) -> str:

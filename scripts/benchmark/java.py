@@ -4,6 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmark.settings import VARIABLES
+
 
 def java(*options: str) -> list[str]:
     """Returns the beginning of a command line."""
@@ -35,7 +37,12 @@ def clean_environment() -> dict[str, str]:
         "RUN_ID",
         "PROCESSES",
         "ONLY",
+        "METRICS_PORT",
+        "SERVER_ADDRESS",
+        "WARMUP_MAX_SECONDS",
     }
+    # What is meant of these is set explicitly, as a setting of the run.
+    set_here |= {variable.name for variable in VARIABLES}
     return {name: value for name, value in os.environ.items() if name not in set_here}
 
 

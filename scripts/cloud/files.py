@@ -13,6 +13,8 @@ from typing import Any
 
 from benchmark.errors import WrongInput
 
+from cloud.plan import DATABASES_MAX
+
 
 @dataclass(frozen=True)
 class Address:
@@ -162,9 +164,16 @@ class InfraFiles:
 def environment(machines: Sequence[Address]) -> str:
     """Variables to `source`: machines from outside, databases as the app and the runners reach them.
 
-    A runner works on the machine of the database it writes to.
+    A runner works on the machine of the database it writes to. Those of a larger number of databases, which
+    the shell may still have, are removed.
     """
     values: dict[str, str] = {}
+    databases = sum(machine.variable.startswith("EVENTS_DB") for machine in machines)
+    former = [
+        form.format(number)
+        for number in range(databases, DATABASES_MAX)
+        for form in ("EVENTS_DB{}_HOST", "EVENTS_DB{}_PRIVATE_HOST", "DB{}_HOST", "RUNNER{}_HOST")
+    ]
     for machine in machines:
         values[f"{machine.variable}_HOST"] = machine.public
         values[f"{machine.variable}_PRIVATE_HOST"] = machine.private
@@ -174,7 +183,8 @@ def environment(machines: Sequence[Address]) -> str:
             values[f"RUNNER{number}_HOST"] = machine.public
     if "RUNNER0_HOST" in values:
         values["RUNNER_HOST"] = values["RUNNER0_HOST"]
-    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+    return (f"unset {' '.join(former)}\n" if former else "") + exports
 
 
 def _replace(file: Path, text: str, mode: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmark.errors import Failure
 
 from cloud.api import Api
-from cloud.plan import Machine, Plan
+from cloud.plan import MARKER, Machine, Plan
 from cloud.resources import Droplet, Firewall, Tag, Vpc, VpcMember
 
 
@@ -153,6 +153,18 @@ class Inventory:
         if any(not line.startswith("VPC") for line in self.stays):
             return [f"prepare_infra.py has left nothing to remove for the tag {self.tag}.", *self.stays]
         return [f"Nothing has the tag {self.tag}.", *self.stays]
+
+
+def other_tags(api: Api, plan: Plan) -> list[str]:
+    """Lines about machines of other tags, which cost, too."""
+    lines = []
+    for vpc in api.vpcs():
+        tag = vpc.description.removeprefix(MARKER)
+        if vpc.description.startswith(MARKER) and tag != plan.tag:
+            machines = sum(member.droplet_id is not None for member in api.vpc_members(vpc.id))
+            if machines:
+                lines.append(f"The tag {tag} has {machines} machine(s), which cost: --tag {tag}")
+    return sorted(lines)
 
 
 def read_inventory(

@@ -11,6 +11,7 @@ from cloud.resources import Json, Price, Size
 DATABASE_PORT = 5432
 APP_PORT = 8080
 DATABASES_MAX = 16
+MARKER = "Made by prepare_infra.py, tag "
 ANYWHERE = ("0.0.0.0/0", "::/0")
 
 
@@ -75,7 +76,7 @@ class Plan:
     @property
     def marker(self) -> str:
         """The VPC's description. A VPC has no tags, and only one with this description is ever removed."""
-        return f"Made by prepare_infra.py, tag {self.tag}"
+        return f"{MARKER}{self.tag}"
 
     def vpc(self) -> Json:
         return {"name": self.vpc_name, "region": self.region, "description": self.marker}

@@ -20,6 +20,9 @@ from cloud.plan import ANYWHERE, Machine, Plan, prices, total
 from cloud.polling import Polling
 from cloud.resources import Droplet, Price, SshKey, inbound_of
 
+# Packages are installed only at the first boot. Right after its end Docker may not run yet.
+WITHOUT_DOCKER_MAX = 10
+
 
 def show_plan(api: Api, plan: Plan, machines: Machines) -> None:
     """Prints what will exist and what it costs. Raises WrongInput where the tag is used by others."""
@@ -180,12 +183,16 @@ class Preparation:
         """Waits until the first boot is finished, Docker included; prints each change of what is missing."""
         started = time.monotonic()
         printed = ""
+        without_docker = 0
 
         def poll() -> bool | None:
-            nonlocal printed
+            nonlocal printed, without_docker
             missing = ssh.missing_for_readiness(machine.public, self.files.known_hosts)
             if missing is None:
                 return True
+            without_docker = without_docker + 1 if missing == ssh.WITHOUT_DOCKER else 0
+            if without_docker == WITHOUT_DOCKER_MAX:
+                raise Failure(f"{machine.name}: {missing}; it costs: remove it, and run this again")
             if "host key" in missing.lower():
                 raise Failure(
                     f"{machine.name} at {machine.public} has another ssh host key than before: {missing}. "

@@ -13,7 +13,13 @@ CONNECT_SECONDS = 5
 # A first boot installs Docker. It is polled, so a single check may be short.
 CHECK_SECONDS = 30
 
-READY = "test -e /var/lib/cloud/instance/boot-finished && docker info >/dev/null"
+BOOTING = 75
+BOOTED_WITHOUT_DOCKER = 76
+READY = (
+    f"test -e /var/lib/cloud/instance/boot-finished || exit {BOOTING}; "
+    f"docker info >/dev/null || exit {BOOTED_WITHOUT_DOCKER}"
+)
+WITHOUT_DOCKER = "its first boot has ended without Docker, see /var/log/cloud-init-output.log"
 
 
 def require() -> None:
@@ -28,11 +34,13 @@ def require() -> None:
 def options(known_hosts: Path) -> list[str]:
     """A key seen at the first contact is kept; another one later is refused.
 
-    The file is quoted: ssh takes several, with blanks between them.
+    The file is quoted: ssh takes several, with blanks between them. Each check is a login of its own: a
+    shared connection keeps the groups of the first one, which the first boot has not changed yet.
     """
     identity = os.environ.get("SSH_KEY_FILE", "")
     return [
         *("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"),
+        *("-o", "ControlMaster=no", "-o", "ControlPath=none"),
         *("-o", "StrictHostKeyChecking=accept-new", "-o", f'UserKnownHostsFile="{known_hosts}"'),
         *(("-i", identity, "-o", "IdentitiesOnly=yes") if identity else ()),
     ]
@@ -52,6 +60,8 @@ def missing_for_readiness(address: str, known_hosts: Path) -> str | None:
         return "no answer over ssh"
     if result.returncode == 0:
         return None
+    if result.returncode == BOOTED_WITHOUT_DOCKER:
+        return WITHOUT_DOCKER
     last = result.stderr.strip().splitlines()[-1:] or [f"ssh ended with {result.returncode}"]
     return last[0] if result.returncode == 255 else "still installing"
 

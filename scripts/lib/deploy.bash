@@ -108,8 +108,9 @@ database_settings() {
 # Sets the array SSH to the command that reaches the machine $1.
 ssh_to() {
   # ssh splits this option at blanks, except between double quotes.
-  SSH=(ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o StrictHostKeyChecking=accept-new
-    -o "UserKnownHostsFile=\"$KNOWN_HOSTS\"" -o LogLevel=ERROR -p "${SSH_PORT:-22}")
+  # No shared connection: it would keep the groups of the first login.
+  SSH=(ssh -o BatchMode=yes -o ControlMaster=no -o ControlPath=none -o ConnectTimeout=10 -o ServerAliveInterval=15
+    -o StrictHostKeyChecking=accept-new -o "UserKnownHostsFile=\"$KNOWN_HOSTS\"" -o LogLevel=ERROR -p "${SSH_PORT:-22}")
   [[ -z ${SSH_KEY_FILE:-} ]] || SSH+=(-i "$SSH_KEY_FILE" -o IdentitiesOnly=yes)
   SSH+=("${SSH_USER:-eventsql}@$1")
 }
@@ -137,13 +138,20 @@ deploy() {
   echo "[$host] copying $component..."
   # Copies to a new folder and then renames it, so that an interrupted copy does not change the folder in use. Under the
   # lock of load_and_run.bash, which reads the folder.
-  tar --create --owner=0 --group=0 --directory="$ROOT/$component/dist" . | remote "$host" "set -e
+  archive --directory="$ROOT/$component/dist" . | remote "$host" "set -e
     exec 9>.eventsql-$component.lock; flock --wait 300 9
     mkdir -p eventsql; cd eventsql; rm -rf $component.new; mkdir $component.new
     tar --extract --no-same-owner --directory=$component.new
     rm -rf $component; mv $component.new $component" || failed_copy "$component" "$host" || return
   write_settings "$component" "$host" <<<"$settings" || failed_copy "$component" "$host" || return
   remote "$host" env "$@" bash "eventsql/$component/load_and_run.bash" 2>&1 | prefixed "$host"
+}
+
+# Writes an archive of files that belong to root to standard output. The tar of macOS names the options differently.
+archive() {
+  local owner=(--owner=0 --group=0)
+  [[ $(tar --version 2>/dev/null) != *bsdtar* ]] || owner=(--uid 0 --gid 0 --uname '' --gname '')
+  COPYFILE_DISABLE=1 tar --create --file=- "${owner[@]}" "$@" # no files of macOS's attributes
 }
 
 failed_copy() {

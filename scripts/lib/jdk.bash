@@ -1,6 +1,9 @@
 # Finds a JDK for the build. Sourced by other scripts.
 # shellcheck shell=bash
 
+# shellcheck source=scripts/lib/bash_version.bash
+source "${BASH_SOURCE[0]%/*}/bash_version.bash"
+
 # The oldest Java that compiles and runs EventSQL.
 JDK_MIN=21
 

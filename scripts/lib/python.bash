@@ -2,6 +2,9 @@
 # repository's folder.
 # shellcheck shell=bash
 
+# shellcheck source=scripts/lib/bash_version.bash
+source "${BASH_SOURCE[0]%/*}/bash_version.bash"
+
 # Prints the first Python >= 3.11 in PATH; fails where there is none. Further arguments are modules it must have.
 find_python() {
   local python module imports='import sys'
@@ -26,11 +29,28 @@ require_python() {
   fi
 }
 
+# Computes the checksum of a file, or of standard input (-). Older versions of macOS have only shasum.
+checksum() {
+  if command -v sha256sum >/dev/null; then
+    sha256sum "$@"
+  else
+    shasum -a 256 "$@"
+  fi
+}
+
+# Returns whether the Python of the environment $1 finds the modules: not if Python was upgraded since.
+has_modules() {
+  "$1/bin/python" -c 'import sys
+from importlib.util import find_spec
+sys.exit(not all(map(find_spec, sys.argv[1:])))' "${@:2}" 2>/dev/null
+}
+
 # Recreates .venv if the requirements have changed since. Prints the reason and fails if that does not work.
 make_venv() {
   local python requirements=("$ROOT"/scripts/requirements*.txt) venv=$ROOT/.venv
   local stamp=$venv/requirements.sha256
-  if [[ -f $stamp ]] && cat "${requirements[@]}" | sha256sum | cmp -s - "$stamp"; then
+  if [[ -f $stamp ]] && cat "${requirements[@]}" | checksum - | cmp -s - "$stamp" &&
+    has_modules "$venv" matplotlib pandas pytest; then
     return
   fi
   if ! python=$(find_python venv ensurepip); then
@@ -40,7 +60,7 @@ make_venv() {
   rm -rf "$venv"
   "$python" -m venv "$venv" || return 1
   "$venv/bin/python" -m pip install --quiet --no-compile --require-hashes "${requirements[@]/#/--requirement=}" || return 1
-  cat "${requirements[@]}" | sha256sum >"$stamp"
+  cat "${requirements[@]}" | checksum - >"$stamp"
 }
 
 # Creates .venv for the plots of a benchmark, which continues without them.

@@ -46,6 +46,16 @@ make_root() {
   touch "$FOLDER/root.made"
 }
 
+# Folders of these names that are not of a rehearsal would be removed.
+require_own_folder() {
+  local mark=$FOLDER/.eventsql-rehearsal
+  if [[ ! -e $mark && $FOLDER != "$ROOT/target/rehearsal" && -n $(ls -A "$FOLDER") ]]; then
+    echo "REHEARSAL_FOLDER must be new, empty or of an earlier rehearsal, but $FOLDER has other files" >&2
+    exit 2
+  fi
+  touch "$mark"
+}
+
 # A killed debootstrap leaves this machine's /proc mounted in the folder.
 remove_root() {
   local mounted

@@ -247,11 +247,22 @@ prepare_runners() {
     {
       echo "$settings"
       set_variables "${RUNNER_VARIABLES[@]}"
+      warmup_settings
       printf '%s\n' "APP_URLS=$app" "RUN_ID=$run_id" "RUNNER_NUMBER=$number" "RUNNERS=${#runner_hosts[@]}" \
         "RUNNER_RESULT=/results/runner-$number.json"
     } | write_settings runner "$host" || return
     remote "$host" 'rm -rf eventsql/results' </dev/null || return
   done
+}
+
+# As in a local run: WARMUP_SECONDS is exact; without it the JVMs warm up until they hardly compile.
+warmup_settings() {
+  if [[ -n ${WARMUP_SECONDS:-} ]]; then
+    echo WARMUP_MAX_SECONDS=0
+  else
+    echo WARMUP_SECONDS=10
+    [[ ${EVENTS_RATE:-5000} == 0 ]] && echo WARMUP_MAX_SECONDS=30 || echo WARMUP_MAX_SECONDS=60
+  fi
 }
 
 # They wait for each other at a barrier in the app, and start at the same moment.
@@ -308,12 +319,21 @@ fetch_results() {
   return "$rc"
 }
 
+# Prints the commits of which the images of the runner on the machine $1 and of the app were built.
+measured_commit() {
+  local label="'{{index .Config.Labels \"org.opencontainers.image.revision\"}}'" runner app
+  runner=$(remote "$1" "docker image inspect --format $label eventsql-runner:current" </dev/null) || runner=
+  app=$(remote "$APP_HOST" "docker inspect --format $label eventsql-app" </dev/null) || app=
+  runner=${runner:-unknown} app=${app:-unknown}
+  [[ $runner == "$app" ]] && echo "$runner" || echo "$runner (runner), $app (app)"
+}
+
 # The app is reachable only inside the network, so the first runner's machine merges the results.
 summarize_results() {
   local folder=$1 run_id=$2 app=$3 command=$4 commit host=${runner_hosts[0]} quoted rc=0
-  commit=$(git -C "$ROOT" rev-parse HEAD 2>/dev/null || echo unknown)
+  commit=$(measured_commit "$host")
   # It needs the results of all runners.
-  (cd "$folder" && tar --create --owner=0 --group=0 runner-*.json) |
+  (cd "$folder" && archive runner-*.json) |
     remote "$host" tar --extract --no-same-owner --directory=eventsql/results || return
   printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
     --command "$command" --git-commit "$commit"

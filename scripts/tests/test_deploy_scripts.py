@@ -1,5 +1,6 @@
 """What the deployment scripts run on machines, and what they refuse; with a fake ssh."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -111,6 +112,10 @@ def test_host_keys_are_kept_in_the_project(deployment: Deployment) -> None:
     # In quotes: without them, ssh would split the path at a blank.
     wanted = f'StrictHostKeyChecking=accept-new -o UserKnownHostsFile="{deployment.root}/infra-known-hosts"'
     assert [command for command in commands if "BatchMode" in command and wanted not in command] == []
+    # A shared connection of the user would keep the groups of the first login.
+    assert [
+        command for command in commands if "BatchMode" in command and "ControlPath=none" not in command
+    ] == []
 
 
 def test_each_database_gets_its_own_password_only(deployment: Deployment) -> None:
@@ -221,7 +226,66 @@ def test_images_are_for_the_machines(
 
     assert result.returncode == 0, result.stderr
     build, _ = (deployment.root / "log/docker.calls").read_text().splitlines()
-    assert re.fullmatch(f"build --quiet --tag eventsql-events-db:\\S+ {platform}events-db", build)
+    label = "--label org.opencontainers.image.revision=\\S+"
+    assert re.fullmatch(f"build --quiet {label} --tag eventsql-events-db:\\S+ {platform}events-db", build)
+
+
+def test_environment_of_a_former_python_is_created_anew(deployment: Deployment) -> None:
+    venv = deployment.root / "venv"
+    (venv / "bin").mkdir(parents=True)
+    write_program(venv / "bin/python", "#!/bin/sh\nexit 1\n")
+    pinned = "scripts/requirements-cloud.txt"
+    checksum = hashlib.sha256((deployment.root / pinned).read_bytes()).hexdigest()
+    (venv / "requirements.sha256").write_text(f"{checksum}  {pinned}\n")
+    write_program(
+        deployment.root / "bin/python3",
+        '#!/bin/sh\n[ "$1" = -c ] && exit 0\necho "$@" >>"$SSH_LOG/python.calls"\nexit 1\n',
+    )
+
+    result = deployment.run("init_python_env")
+
+    assert result.returncode == 1
+    assert "nothing has changed" not in result.stdout
+    assert (deployment.root / "log/python.calls").read_text() == "-m venv venv\n"
+
+
+@pytest.mark.parametrize(("content", "status"), [("postgres/data", 2), (".eventsql-rehearsal", 0), ("", 0)])
+def test_rehearsal_takes_no_folder_of_others(deployment: Deployment, content: str, status: int) -> None:
+    folder = deployment.root / "a folder"
+    (folder / content).parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
+    if content:
+        (folder / content).touch()
+    (deployment.root / "scripts/rehearse.bash").write_text(
+        f'set -euo pipefail; ROOT="{deployment.root}"; source "{SCRIPTS}/lib/rehearsal.bash"\n'
+        f'FOLDER="{folder}"; require_own_folder'
+    )
+
+    result = deployment.run("rehearse")
+
+    assert result.returncode == status
+    assert ("but " + str(folder) + " has other files" in result.stderr) == (status == 2)
+
+
+def test_archives_are_written_by_the_tar_of_macos(deployment: Deployment) -> None:
+    write_program(
+        deployment.root / "bin/tar",
+        """#!/bin/sh
+case $1 in --version) echo 'bsdtar 3.5.3'; exit ;; esac
+echo "$@" >>"$SSH_LOG/tar.calls"
+""",
+    )
+    (deployment.root / "scripts/pack.bash").write_text(
+        f'set -euo pipefail; ROOT="{deployment.root}"; source "{SCRIPTS}/lib/deploy.bash"\n'
+        "archive --directory=/ ."
+    )
+
+    result = deployment.run("pack")
+
+    assert result.returncode == 0, result.stderr
+    assert (deployment.root / "log/tar.calls").read_text() == (
+        "--create --file=- --uid 0 --gid 0 --uname  --gname  --directory=/ .\n"
+    )
 
 
 def test_what_a_killed_rehearsal_has_mounted_is_not_removed(deployment: Deployment) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from benchmark.settings import Settings
 from tests.repository import SCRIPTS
 
 pytestmark = pytest.mark.slow
@@ -379,3 +380,31 @@ def test_series_refuses_to_disturb_the_benchmark_of_a_killed_series(root: Path) 
     assert [folder.name for folder in (root / "results/series").iterdir()] == ["1-database-1000"]
     # Its runner reported a failure.
     assert (root / "results/series/1-database-1000/exit-code").read_text() == "1\n"
+
+
+def run_library(text: str, **environment: str) -> str:
+    library = f"ROOT='{SCRIPTS.parent}' DEPLOY_ENVIRONMENT=\nsource '{SCRIPTS}/lib/remote_benchmark.bash'"
+    return subprocess.run(
+        ["bash", "-c", f"set -euo pipefail\n{library}\n{text}"],
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+@pytest.mark.parametrize("environment", [{}, {"EVENTS_RATE": "0"}, {"WARMUP_SECONDS": "3"}])
+def test_jvms_warm_up_as_in_a_local_run(environment: dict[str, str]) -> None:
+    printed = run_library("warmup_settings", **environment)
+    given = {**environment, **dict(line.split("=") for line in printed.splitlines())}
+
+    local = Settings.read(environment).runner_environment()
+    for name in ("WARMUP_SECONDS", "WARMUP_MAX_SECONDS"):
+        assert given[name] == local[name]
+
+
+@pytest.mark.parametrize(("app", "commit"), [("aaaa", "aaaa"), ("bbbb", "aaaa (runner), bbbb (app)")])
+def test_result_names_the_commit_of_the_images(app: str, commit: str) -> None:
+    remote = f"remote() {{ [[ $2 == *'image inspect'* ]] && echo aaaa || echo {app}; }}"
+
+    assert run_library(f"{remote}\nmeasured_commit host", APP_HOST="192.0.2.2").strip() == commit

@@ -266,6 +266,33 @@ def test_rounds_are_a_median_with_its_interval(tmp_path: Path) -> None:
     assert row.endswith(" | 5 | yes |")
 
 
+def test_interrupted_round_does_not_count(tmp_path: Path) -> None:
+    part = {**compared(900), "phases": compared(900)["phases"][:1], "interrupted": True, "passed": False}
+    write_rounds(tmp_path, compared(100), compared(300), part)
+
+    row = overview([tmp_path]).splitlines()[4]
+
+    assert " 200 (100–300)/s " in row
+    assert row.endswith(" | 2 | yes |")
+
+
+def test_summary_refuses_a_run_that_did_not_pass(tmp_path: Path) -> None:
+    write_rounds(tmp_path, compared(100), {**compared(200), "passed": False})
+
+    with pytest.raises(ValueError, match="a did not pass"):
+        summary([tmp_path])
+
+
+def test_interrupted_schedule_has_a_row_of_what_was_measured(tmp_path: Path) -> None:
+    interrupted = held("a", 1.0, 8.0)
+    interrupted["settings"]["phases"].append({"name": "recovery", "rate": 2000, "seconds": 20})
+    example.write(tmp_path, {"a": {**interrupted, "interrupted": True}})
+
+    assert "| a | defaults | 20 / 60 instead of 600 / 1,800 | 100.00% |" in markdown(
+        tmp_path, tmp_path, ["hold-still"]
+    )
+
+
 def test_machines_never_share_a_table(tmp_path: Path) -> None:
     one, other = compared(100), compared(200)
     other["machine"] = {**other["machine"], "os": "another kernel"}

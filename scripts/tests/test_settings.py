@@ -1,5 +1,6 @@
 import pytest
 from benchmark.errors import WrongInput
+from benchmark.java import clean_environment
 from benchmark.settings import VARIABLES, Settings, usage
 
 AT_A_RATE = ["-Xms512m", "-Xmx1024m", "-XX:+UseSerialGC", "-XX:+AlwaysPreTouch", "-XX:TieredStopAtLevel=1"]
@@ -166,3 +167,13 @@ def test_usage_names_every_variable_with_its_default() -> None:
     for variable in VARIABLES:
         line = next(line for line in lines if line.split()[:1] == [variable.name])
         assert not variable.default or line.endswith(f"[{variable.default}]")
+
+
+def test_variables_of_the_shell_reach_no_child_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload has settings of its own, and a result shows only those that were given to it."""
+    for name in ("EVENT_BYTES", "METRICS_PORT", "HOME"):
+        monkeypatch.setenv(name, "4096")
+
+    assert [name for name in ("EVENT_BYTES", "METRICS_PORT", "HOME") if name in clean_environment()] == [
+        "HOME"
+    ]

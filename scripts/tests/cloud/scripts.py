@@ -23,6 +23,7 @@ from tests.repository import SCRIPTS
 SSH = """#!/bin/sh
 for argument; do address=$argument; [ "${argument#eventsql@}" = "$argument" ] || break; done
 if [ -n "$SSH_FAILS" ]; then echo "$SSH_FAILS" >&2; exit 255; fi
+if [ -n "$SSH_STATUS" ]; then exit "$SSH_STATUS"; fi
 if [ -e "$SSH_SEEN/$address" ]; then exit 0; fi
 touch "$SSH_SEEN/$address"
 exit 1
@@ -75,6 +76,7 @@ class CloudScripts:
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "SSH_SEEN": str(self.folder / "seen"),
             "SSH_FAILS": "",
+            "SSH_STATUS": "",
             "DO_API_TOKEN": TOKEN,
             "SSH_KEY_FINGERPRINT": FINGERPRINT,
         }

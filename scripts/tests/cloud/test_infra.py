@@ -257,7 +257,7 @@ def test_destroy_removes_exactly_what_has_the_tag(scripts: CloudScripts, api: Fa
     assert list(api.droplets) == [other]
     assert (list(api.firewalls), list(api.vpcs), api.tags) == (["mine"], ["mine"], {})
     assert api.requests.count("DELETE /v2/vpcs/vpc-1") == 2
-    assert api.requests[-5] == "DELETE /v2/vpcs/vpc-1"
+    assert api.requests[-6] == "DELETE /v2/vpcs/vpc-1"
     assert list(scripts.files.iterdir()) == []
 
 

@@ -1,6 +1,7 @@
 """What must not happen to machines that cost: made twice, forgotten, unprotected, others' removed."""
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -419,6 +420,42 @@ def test_other_tag_of_the_folder_is_named(scripts: CloudScripts, api: FakeApi) -
     assert "have the tag another, and are not shown" in shown.stdout
     assert "they belong to another, not to nothing" in destroyed.stdout
     assert len(api.droplets) == 4
+
+
+def test_machines_of_other_tags_are_named_without_the_files(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare", "--tag", "another")
+    for file in scripts.files.iterdir():
+        file.unlink()
+
+    shown = scripts.run("show")
+    destroyed = scripts.run("destroy", "--yes")
+
+    for result in (shown, destroyed):
+        assert "The tag another has 4 machine(s), which cost: --tag another\n" in result.stdout
+    assert len(api.droplets) == 4
+
+
+def test_variables_of_databases_that_are_not_planned_any_more_are_unset(scripts: CloudScripts) -> None:
+    scripts.run("prepare", "--databases", "1")
+
+    names = ("DB0_HOST", "DB1_HOST", "EVENTS_DB1_HOST", "EVENTS_DB1_PRIVATE_HOST", "RUNNER2_HOST")
+    given = subprocess.run(
+        ["bash", "-c", f"source '{scripts.files}/infra.env'; compgen -v"],
+        env={"PATH": os.environ["PATH"], **dict.fromkeys(names, "stale")},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+    assert [name for name in names if name in given] == ["DB0_HOST"]
+
+
+def test_first_boot_that_ended_without_docker_is_not_waited_for(scripts: CloudScripts) -> None:
+    result = scripts.run("prepare", SSH_STATUS="76")
+
+    assert result.returncode == 1
+    assert "its first boot has ended without Docker" in result.stderr
+    assert "not done within" not in result.stderr
 
 
 # What could fail only after machines were made, or for a quarter of an hour.
