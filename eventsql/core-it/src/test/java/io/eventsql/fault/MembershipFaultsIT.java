@@ -38,7 +38,6 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -76,13 +75,11 @@ class MembershipFaultsIT {
         eventsDb.close();
     }
 
-    @BeforeEach
-    void open() {
+    private void open() {
         open(Settings.builder().lease(Duration.ofMinutes(1)).heartbeat(Duration.ofMillis(200)));
     }
 
     private void open(Settings.Builder builder) {
-        closeAll();
         settings = builder.build();
         proxy = FaultProxy.to(eventsDb.jdbcUrl());
         goodPool = Pools.pool(eventsDb);
@@ -147,6 +144,7 @@ class MembershipFaultsIT {
 
     @Test
     void close_duringHeartbeat_removesTheMember() throws Exception {
+        open();
         Subscription member = faulty.subscribe(spec, event -> {});
         awaitAssignedTo(1);
         proxy.planRequests("heartbeat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
@@ -166,6 +164,7 @@ class MembershipFaultsIT {
 
     @Test
     void takeover_whileHeadsAreRead_isNotMistakenForLostLog() throws Exception {
+        open();
         Handled handled = new Handled();
         Subscription former = good.subscribe(spec, handled::add);
         publish(20);
@@ -203,6 +202,7 @@ class MembershipFaultsIT {
 
     @Test
     void takeover_responseLost_memberTakesPartitionsAgainAtOnce() throws Exception {
+        open();
         publish(20);
         Handled handled = new Handled();
         proxy.planRequests("parked_key", number -> RequestFault.HOLD_RESPONSE); // before the COMMIT of the takeover

@@ -38,26 +38,32 @@ import javax.sql.DataSource;
 import org.jooq.DSLContext;
 import org.jooq.SQLDialect;
 import org.jooq.impl.DSL;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * The contract of publishing inside a transaction, for any kind of outbox. That an event never arrives is shown by a later
- * one: the relay takes all visible events, so an event that did not arrive before the later one never will.
+ * one: the relay takes all visible events, so an event that did not arrive before the later one never will. Each test has a stream of
+ * its own.
  */
 @Timeout(120)
+@TestInstance(Lifecycle.PER_CLASS)
 abstract class OutboxContract {
-    private static final String STREAM = "orders";
     private static final String LAST = "the last";
 
     private TestCluster cluster;
     private DataSource database;
     EventSql eventSql;
     private Outbox outbox;
+    private int streams;
+    private String stream;
 
     /** Creates the shards. */
     abstract TestCluster newCluster();
@@ -70,14 +76,21 @@ abstract class OutboxContract {
 
     void closeOutbox() {}
 
-    @BeforeEach
+    @BeforeAll
     void open() throws SQLException {
         cluster = newCluster();
         database = outboxOf(cluster);
         eventSql = newInstance();
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(3));
         outbox = eventSql.outbox();
         Sql.execute(database, "CREATE TABLE bill (name text PRIMARY KEY)");
+    }
+
+    @BeforeEach
+    void createStream() throws SQLException {
+        await().until(() -> outbox.backlogs().stream().allMatch(backlog -> backlog.events() == 0));
+        stream = "orders" + ++streams;
+        eventSql.createStream(TestStreams.of(stream).withPartitions(3));
+        Sql.execute(database, "TRUNCATE bill");
     }
 
     private EventSql newInstance() {
@@ -86,7 +99,7 @@ abstract class OutboxContract {
                 .build();
     }
 
-    @AfterEach
+    @AfterAll
     void close() {
         eventSql.close();
         cluster.close();
@@ -102,7 +115,7 @@ abstract class OutboxContract {
     private void publishCommitted(String... texts) throws SQLException {
         try (Connection transaction = begin()) {
             for (String text : texts) {
-                outbox.publish(transaction, STREAM, Event.ofText("key", text));
+                outbox.publish(transaction, stream, Event.ofText("key", text));
             }
             transaction.commit();
         }
@@ -113,7 +126,7 @@ abstract class OutboxContract {
         for (DataSource shard : cluster.dataSources()) {
             stored.addAll(Sql.query(
                     shard,
-                    "SELECT convert_from(value, 'UTF8') FROM eventsql.events_" + STREAM
+                    "SELECT convert_from(value, 'UTF8') FROM eventsql.events_" + stream
                             + " ORDER BY partition, event_offset"));
         }
         return stored;
@@ -136,12 +149,12 @@ abstract class OutboxContract {
     @Test
     void publish_committed_isHandledOnceWithKeyValueAndHeaders() throws SQLException {
         Handled handled = new Handled();
-        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), handled::add)) {
             byte[] value = {0, 1, -1, 127, -128};
             Event event = new Event("k\u00e4y \ud83d\ude00", value, Map.of("type", "paid \"\\\n", "b", ""));
             try (Connection transaction = begin()) {
-                outbox.publish(transaction, STREAM, event);
-                outbox.publish(transaction, STREAM, Event.of(new byte[0]));
+                outbox.publish(transaction, stream, event);
+                outbox.publish(transaction, stream, Event.of(new byte[0]));
                 transaction.commit();
             }
             handled.awaitSize(2);
@@ -168,12 +181,12 @@ abstract class OutboxContract {
                             : Event.tombstone(key).withHeader("n", "" + i));
         }
         Handled handled = new Handled();
-        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), handled::add)) {
             try (Connection transaction = begin()) {
                 for (Event event : events) {
-                    outbox.publish(transaction, STREAM, event);
+                    outbox.publish(transaction, stream, event);
                 }
-                outbox.publishAll(transaction, STREAM, events);
+                outbox.publishAll(transaction, stream, events);
                 transaction.commit();
             }
             handled.awaitSize(2 * events.size()).assertOnceAndInOrder();
@@ -194,9 +207,9 @@ abstract class OutboxContract {
     @Test
     void publish_onlyTombstonesWithSql_areDelivered() throws SQLException {
         String insert = "INSERT INTO eventsql.outbox (ring, stream, key, value, routing_hash)"
-                + " SELECT r.last_value, '" + STREAM + "', %s, NULL, 0 FROM eventsql.outbox_ring r";
+                + " SELECT r.last_value, '" + stream + "', %s, NULL, 0 FROM eventsql.outbox_ring r";
         Handled handled = new Handled();
-        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), handled::add)) {
             Sql.execute(database, insert.formatted("'k1'"), insert.formatted("'k2'"));
             handled.awaitSize(2);
         }
@@ -207,7 +220,7 @@ abstract class OutboxContract {
     }
 
     private void assertStoredSize(int size) throws SQLException {
-        long stored = cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM);
+        long stored = cluster.sum("SELECT count(*) FROM eventsql.events_" + stream);
         assertThat(stored).isEqualTo(size);
     }
 
@@ -215,7 +228,7 @@ abstract class OutboxContract {
     void publish_rolledBack_isNeverDelivered() throws SQLException {
         try (Connection transaction = begin()) {
             Sql.query(transaction, "INSERT INTO bill VALUES ('a') RETURNING name");
-            outbox.publish(transaction, STREAM, Event.ofText("key", "rolled back"));
+            outbox.publish(transaction, stream, Event.ofText("key", "rolled back"));
             outbox.committed(); // untrue, but harmless
             transaction.rollback();
         }
@@ -226,7 +239,7 @@ abstract class OutboxContract {
     @Test
     void publish_connectionClosedWithoutCommit_isNeverDelivered() throws SQLException {
         try (Connection transaction = begin()) {
-            outbox.publish(transaction, STREAM, Event.ofText("key", "forgotten"));
+            outbox.publish(transaction, stream, Event.ofText("key", "forgotten"));
         }
         assertStoredBeforeTheLast();
     }
@@ -234,13 +247,13 @@ abstract class OutboxContract {
     @Test
     void publish_rolledBackToSavepoint_deliversOnlyRemainingEvents() throws SQLException {
         try (Connection transaction = begin()) {
-            outbox.publish(transaction, STREAM, Event.ofText("key", "before"));
+            outbox.publish(transaction, stream, Event.ofText("key", "before"));
             Savepoint savepoint = transaction.setSavepoint();
-            outbox.publish(transaction, STREAM, Event.ofText("key", "undone"));
+            outbox.publish(transaction, stream, Event.ofText("key", "undone"));
             outbox.publishAll(
-                    transaction, STREAM, List.of(Event.ofText("key", "undone too"), Event.ofText("undone 3")));
+                    transaction, stream, List.of(Event.ofText("key", "undone too"), Event.ofText("undone 3")));
             transaction.rollback(savepoint);
-            outbox.publish(transaction, STREAM, Event.ofText("key", "after"));
+            outbox.publish(transaction, stream, Event.ofText("key", "after"));
             transaction.commit();
         }
         awaitStored("before", "after");
@@ -250,7 +263,7 @@ abstract class OutboxContract {
     @Test
     void publish_notYetCommitted_isDeliveredAfterCommit() throws SQLException {
         try (Connection transaction = begin()) {
-            outbox.publish(transaction, STREAM, Event.ofText("key", "late"));
+            outbox.publish(transaction, stream, Event.ofText("key", "late"));
             publishCommitted("early");
             awaitStored("early");
             transaction.commit();
@@ -266,7 +279,7 @@ abstract class OutboxContract {
         for (int i = 0; i < 20; i++) {
             Connection transaction = begin();
             transactions.add(transaction);
-            outbox.publish(transaction, STREAM, Event.ofText("key" + i, "event " + i));
+            outbox.publish(transaction, stream, Event.ofText("key" + i, "event " + i));
         }
         List<String> committed = new ArrayList<>();
         for (int i = 19; i >= 0; i--) {
@@ -290,8 +303,8 @@ abstract class OutboxContract {
         try (Connection transaction = database.getConnection()) {
             transaction.setTransactionIsolation(level);
             transaction.setAutoCommit(false);
-            outbox.publish(transaction, STREAM, Event.ofText("key", "one"));
-            outbox.publishAll(transaction, STREAM, List.of(Event.ofText("key", "two"), Event.ofText("key", "three")));
+            outbox.publish(transaction, stream, Event.ofText("key", "one"));
+            outbox.publishAll(transaction, stream, List.of(Event.ofText("key", "two"), Event.ofText("key", "three")));
             assertThat(transaction.getTransactionIsolation()).isEqualTo(level);
             assertThat(transaction.getAutoCommit()).isFalse();
             transaction.commit();
@@ -303,23 +316,23 @@ abstract class OutboxContract {
     void publish_withJooq_followsOuterAndNestedTransactions() {
         DSLContext dsl = DSL.using(database, SQLDialect.POSTGRES);
         dsl.transaction(trx -> {
-            outbox.publish(trx, STREAM, Event.ofText("key", "one"));
+            outbox.publish(trx, stream, Event.ofText("key", "one"));
             trx.dsl().execute("INSERT INTO bill VALUES ('one')");
-            outbox.publishAll(trx.dsl(), STREAM, List.of(Event.ofText("key", "two")));
-            outbox.publishAll(trx, STREAM, List.of(Event.ofText("key", "three")));
+            outbox.publishAll(trx.dsl(), stream, List.of(Event.ofText("key", "two")));
+            outbox.publishAll(trx, stream, List.of(Event.ofText("key", "three")));
             assertThatExceptionOfType(IllegalStateException.class)
                     .isThrownBy(() -> trx.dsl().transaction(nested -> {
-                        outbox.publish(nested.dsl(), STREAM, Event.ofText("key", "undone"));
+                        outbox.publish(nested.dsl(), stream, Event.ofText("key", "undone"));
                         throw new IllegalStateException("rolls back to the savepoint");
                     }));
         });
         assertThatExceptionOfType(IllegalStateException.class)
                 .isThrownBy(() -> dsl.transaction(trx -> {
-                    outbox.publish(trx, STREAM, Event.ofText("key", "undone"));
+                    outbox.publish(trx, stream, Event.ofText("key", "undone"));
                     throw new IllegalStateException("rolls back");
                 }));
         assertThatExceptionOfType(InvalidInputException.class)
-                .isThrownBy(() -> outbox.publish(dsl, STREAM, Event.ofText("key", "outside of a transaction")))
+                .isThrownBy(() -> outbox.publish(dsl, stream, Event.ofText("key", "outside of a transaction")))
                 .withMessageStartingWith("transaction ");
         awaitStored("one", "two", "three");
     }
@@ -328,11 +341,11 @@ abstract class OutboxContract {
     void publish_inAutocommitMode_isRejectedNamingIt() throws SQLException {
         try (Connection connection = database.getConnection()) {
             assertThatExceptionOfType(InvalidInputException.class)
-                    .isThrownBy(() -> outbox.publish(connection, STREAM, Event.ofText("key", "x")))
+                    .isThrownBy(() -> outbox.publish(connection, stream, Event.ofText("key", "x")))
                     .withMessageContaining("autocommit")
                     .satisfies(e -> assertThat(e.field()).isEqualTo("transaction"));
             assertThatExceptionOfType(InvalidInputException.class)
-                    .isThrownBy(() -> outbox.publishAll(connection, STREAM, List.of()));
+                    .isThrownBy(() -> outbox.publishAll(connection, stream, List.of()));
         }
         assertStoredBeforeTheLast();
     }
@@ -347,26 +360,26 @@ abstract class OutboxContract {
         try (Connection transaction = begin()) {
             wrong.forEach((field, event) -> {
                 assertThatExceptionOfType(InvalidInputException.class)
-                        .isThrownBy(() -> outbox.publish(transaction, STREAM, event))
+                        .isThrownBy(() -> outbox.publish(transaction, stream, event))
                         .satisfies(e -> assertThat(e.field()).isEqualTo(field));
                 assertThatExceptionOfType(InvalidInputException.class)
-                        .isThrownBy(() -> outbox.publishAll(transaction, STREAM, List.of(Event.ofText("good"), event)))
+                        .isThrownBy(() -> outbox.publishAll(transaction, stream, List.of(Event.ofText("good"), event)))
                         .satisfies(e -> assertThat(e.field()).isEqualTo(field));
             });
-            for (String stream : List.of("unknown", "", "Not A Name", "x'; DROP TABLE eventsql.outbox; --")) {
+            for (String unknown : List.of("unknown", "", "Not A Name", "x'; DROP TABLE eventsql.outbox; --")) {
                 assertThatExceptionOfType(UnknownStreamException.class)
-                        .isThrownBy(() -> outbox.publish(transaction, stream, Event.ofText("x")));
+                        .isThrownBy(() -> outbox.publish(transaction, unknown, Event.ofText("x")));
             }
             List<Event> tooMany = Collections.nCopies(Settings.DEFAULT_MAX_BATCH_EVENTS + 1, Event.ofText("x"));
             assertThatExceptionOfType(InvalidInputException.class)
-                    .isThrownBy(() -> outbox.publishAll(transaction, STREAM, tooMany))
+                    .isThrownBy(() -> outbox.publishAll(transaction, stream, tooMany))
                     .withMessageContaining("settings.maxBatchEvents");
             List<Event> tooLarge = Collections.nCopies(3, Event.of(new byte[3 << 20]));
             assertThatExceptionOfType(InvalidInputException.class)
-                    .isThrownBy(() -> outbox.publishAll(transaction, STREAM, tooLarge))
+                    .isThrownBy(() -> outbox.publishAll(transaction, stream, tooLarge))
                     .withMessageContaining("settings.maxBatchBytes");
-            outbox.publishAll(transaction, STREAM, List.of());
-            outbox.publish(transaction, STREAM, Event.ofText("key", "good"));
+            outbox.publishAll(transaction, stream, List.of());
+            outbox.publish(transaction, stream, Event.ofText("key", "good"));
             transaction.commit();
         }
         assertStoredBeforeTheLast("good");
@@ -377,7 +390,7 @@ abstract class OutboxContract {
         try (Connection transaction = begin()) {
             assertThatExceptionOfType(SQLException.class).isThrownBy(() -> Sql.query(transaction, "SELECT 1/0"));
             assertThatExceptionOfType(EventSqlException.class)
-                    .isThrownBy(() -> outbox.publish(transaction, STREAM, Event.ofText("x")))
+                    .isThrownBy(() -> outbox.publish(transaction, stream, Event.ofText("x")))
                     .withMessageContaining("cannot be committed")
                     .withCauseInstanceOf(SQLException.class);
         }
@@ -388,7 +401,7 @@ abstract class OutboxContract {
         try (Connection transaction = TestCluster.newDatabase().getConnection()) {
             transaction.setAutoCommit(false);
             assertThatExceptionOfType(EventSqlException.class)
-                    .isThrownBy(() -> outbox.publish(transaction, STREAM, Event.ofText("x")))
+                    .isThrownBy(() -> outbox.publish(transaction, stream, Event.ofText("x")))
                     .withMessageContaining("EventSqlBuilder.outbox");
         }
     }
@@ -401,7 +414,7 @@ abstract class OutboxContract {
                 int first = call * size;
                 outbox.publishAll(
                         transaction,
-                        STREAM,
+                        stream,
                         IntStream.range(first, first + size)
                                 .mapToObj(i -> i % 3 == 0
                                         ? Event.ofText("-/" + i)
@@ -416,7 +429,7 @@ abstract class OutboxContract {
         if (isShard()) {
             assertThat(Sql.queryLong(
                             database,
-                            "SELECT count(DISTINCT partition) FROM eventsql.events_" + STREAM + " WHERE key IS NULL"))
+                            "SELECT count(DISTINCT partition) FROM eventsql.events_" + stream + " WHERE key IS NULL"))
                     .as("partitions of events without a key in the outbox's own shard")
                     .isOne();
         }
@@ -429,7 +442,7 @@ abstract class OutboxContract {
                             "SELECT name || ' ' || number FROM (SELECT event_offset, split_part(v, '/', 1) AS name,"
                                     + " split_part(v, '/', 2)::int AS number, lag(split_part(v, '/', 2)::int) OVER"
                                     + " (PARTITION BY partition, split_part(v, '/', 1) ORDER BY event_offset) AS before"
-                                    + " FROM eventsql.events_" + STREAM + ", convert_from(value, 'UTF8') AS v) e"
+                                    + " FROM eventsql.events_" + stream + ", convert_from(value, 'UTF8') AS v) e"
                                     + " WHERE before >= number"))
                     .isEmpty();
         }
@@ -458,7 +471,7 @@ abstract class OutboxContract {
                         try (Connection transaction = begin()) {
                             String name = "w" + writer + "k" + i % 3 + "/" + i;
                             Sql.query(transaction, "INSERT INTO bill VALUES (?) RETURNING name", name);
-                            used.publish(transaction, STREAM, Event.ofText(name.substring(0, name.indexOf('/')), name));
+                            used.publish(transaction, stream, Event.ofText(name.substring(0, name.indexOf('/')), name));
                             if (i % 5 == 4) {
                                 transaction.rollback();
                             } else {

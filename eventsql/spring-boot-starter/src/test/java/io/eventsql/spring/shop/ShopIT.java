@@ -15,7 +15,9 @@ import io.eventsql.spring.shop.JpaShop.JpaOrders;
 import io.eventsql.spring.shop.Shop.OrderPlaced;
 import io.eventsql.spring.shop.Shop.Orders;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jooq.DSLContext;
 import org.junit.jupiter.api.AfterAll;
@@ -34,7 +36,11 @@ class ShopIT {
     private static final String WITHOUT_JPA =
             "spring.autoconfigure.exclude=org.springframework.boot.hibernate.autoconfigure.HibernateJpaAutoConfiguration,"
                     + "org.springframework.boot.data.jpa.autoconfigure.DataJpaRepositoriesAutoConfiguration";
+    private static final Map<Class<?>, ConfigurableApplicationContext> SHARED = new HashMap<>();
     private static EventsDb eventsDb;
+
+    /** The offset of the first event of the test. */
+    private long from;
 
     @BeforeAll
     static void startServer() {
@@ -43,6 +49,7 @@ class ShopIT {
 
     @AfterAll
     static void stopServer() {
+        SHARED.values().forEach(ConfigurableApplicationContext::close);
         eventsDb.close();
     }
 
@@ -64,13 +71,21 @@ class ShopIT {
                 .run();
     }
 
-    private static List<String> keys(ConfigurableApplicationContext context) {
-        return context.getBean(EventSql.class).read(new EventPosition("orders", 0, 0, 0), 100).stream()
+    /** Returns an application that other tests use, too, without the rows and events of these. */
+    private ConfigurableApplicationContext shared(Class<?> part, String... properties) {
+        ConfigurableApplicationContext context = SHARED.computeIfAbsent(part, key -> start(key, properties));
+        from += keysInTheEnd(context).size();
+        context.getBean(JdbcTemplate.class).execute("TRUNCATE orders, notes");
+        return context;
+    }
+
+    private List<String> keys(ConfigurableApplicationContext context) {
+        return context.getBean(EventSql.class).read(new EventPosition("orders", 0, 0, from), 100).stream()
                 .map(StoredEvent::key)
                 .toList();
     }
 
-    private static List<String> keysInTheEnd(ConfigurableApplicationContext context) {
+    private List<String> keysInTheEnd(ConfigurableApplicationContext context) {
         EventSql eventSql = context.getBean(EventSql.class);
         await().until(() -> eventSql.outbox().backlogs().getFirst().events() == 0);
         return keys(context);
@@ -82,47 +97,44 @@ class ShopIT {
 
     @Test
     void jdbc_orderAndEvent_areCommittedTogetherOrNotAtAll() {
-        try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
-            Orders orders = context.getBean(Orders.class);
+        ConfigurableApplicationContext context = shared(Shop.class, WITHOUT_JPA);
+        Orders orders = context.getBean(Orders.class);
 
-            orders.place(new OrderPlaced("1"));
-            assertThatThrownBy(() -> orders.placeTwice(new OrderPlaced("2"))).isInstanceOf(RuntimeException.class);
-            orders.place(new OrderPlaced("3"));
+        orders.place(new OrderPlaced("1"));
+        assertThatThrownBy(() -> orders.placeTwice(new OrderPlaced("2"))).isInstanceOf(RuntimeException.class);
+        orders.place(new OrderPlaced("3"));
 
-            await().until(() -> keys(context).size() >= 2);
-            assertThat(keysInTheEnd(context)).containsExactly("1", "3");
-            assertThat(orders(context)).containsExactly("1", "3");
-        }
+        await().until(() -> keys(context).size() >= 2);
+        assertThat(keysInTheEnd(context)).containsExactly("1", "3");
+        assertThat(orders(context)).containsExactly("1", "3");
     }
 
     @Test
     void jooq_ofTheApplication_joinsUnchanged() {
-        try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
-            DSLContext dsl = context.getBean(DSLContext.class);
-            Orders orders = context.getBean(Orders.class);
+        ConfigurableApplicationContext context = shared(Shop.class, WITHOUT_JPA);
+        DSLContext dsl = context.getBean(DSLContext.class);
+        Orders orders = context.getBean(Orders.class);
 
-            orders.placeWithJooq(dsl, new OrderPlaced("1"));
-            dsl.transaction(trx -> {
-                orders.placeWithJooq(trx.dsl(), new OrderPlaced("2"));
-                assertThatThrownBy(() -> trx.dsl().transaction(nested -> {
-                            orders.placeWithJooq(nested.dsl(), new OrderPlaced("3"));
-                            throw new IllegalStateException("back to the savepoint");
-                        }))
-                        .isInstanceOf(IllegalStateException.class);
-            });
+        orders.placeWithJooq(dsl, new OrderPlaced("1"));
+        dsl.transaction(trx -> {
+            orders.placeWithJooq(trx.dsl(), new OrderPlaced("2"));
+            assertThatThrownBy(() -> trx.dsl().transaction(nested -> {
+                        orders.placeWithJooq(nested.dsl(), new OrderPlaced("3"));
+                        throw new IllegalStateException("back to the savepoint");
+                    }))
+                    .isInstanceOf(IllegalStateException.class);
+        });
 
-            await().until(() -> keys(context).size() >= 2);
-            assertThat(keysInTheEnd(context)).containsExactly("1", "2");
-            assertThat(orders(context)).containsExactly("1", "2");
-            assertThat(context.getBeansOfType(DSLContext.class)).hasSize(1);
-        }
+        await().until(() -> keys(context).size() >= 2);
+        assertThat(keysInTheEnd(context)).containsExactly("1", "2");
+        assertThat(orders(context)).containsExactly("1", "2");
+        assertThat(context.getBeansOfType(DSLContext.class)).hasSize(1);
     }
 
     @Test
     void jpa_orderAndEvent_areCommittedTogetherOrNotAtAll() {
-        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
-            placeWithJpa(context);
-        }
+        ConfigurableApplicationContext context = shared(JpaShop.class);
+        placeWithJpa(context);
     }
 
     /** Lazy connections without auto-commit, as often recommended for Hibernate. */
@@ -136,7 +148,7 @@ class ShopIT {
         }
     }
 
-    private static void placeWithJpa(ConfigurableApplicationContext context) {
+    private void placeWithJpa(ConfigurableApplicationContext context) {
         assertThat(context.getBean(PlatformTransactionManager.class).getClass().getSimpleName())
                 .isEqualTo("JpaTransactionManager");
         JpaOrders orders = context.getBean(JpaOrders.class);
@@ -160,43 +172,40 @@ class ShopIT {
 
     @Test
     void jpa_transactionalEventListeners_publishInAndAfterTheTransaction() {
-        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
-            context.getBean(JpaOrders.class).placeAndTell(new OrderPlaced("1"));
+        ConfigurableApplicationContext context = shared(JpaShop.class);
+        context.getBean(JpaOrders.class).placeAndTell(new OrderPlaced("1"));
 
-            await().until(() -> keys(context).size() >= 2);
-            assertThat(keysInTheEnd(context)).containsExactlyInAnyOrder("1 before commit", "1 after commit");
-            assertThat(orders(context)).containsExactly("1");
-        }
+        await().until(() -> keys(context).size() >= 2);
+        assertThat(keysInTheEnd(context)).containsExactlyInAnyOrder("1 before commit", "1 after commit");
+        assertThat(orders(context)).containsExactly("1");
     }
 
     /** An entity publishes in the flush at the commit, which fails on another entity. */
     @Test
     void jpa_publishingInTheFlushAtTheCommit_isRejectedAndRolledBack() {
-        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
-            JpaOrders orders = context.getBean(JpaOrders.class);
-            orders.place(new OrderPlaced("1"));
-            orders.note("note");
+        ConfigurableApplicationContext context = shared(JpaShop.class);
+        JpaOrders orders = context.getBean(JpaOrders.class);
+        orders.place(new OrderPlaced("1"));
+        orders.note("note");
 
-            assertThatThrownBy(() -> orders.changeNoteAndPlace("note", new OrderPlaced("1")))
-                    .hasStackTraceContaining(TransactionNotJoinableException.class.getName())
-                    .hasStackTraceContaining("is being committed");
+        assertThatThrownBy(() -> orders.changeNoteAndPlace("note", new OrderPlaced("1")))
+                .hasStackTraceContaining(TransactionNotJoinableException.class.getName())
+                .hasStackTraceContaining("is being committed");
 
-            await().until(() -> !keys(context).isEmpty());
-            assertThat(keysInTheEnd(context)).containsExactly("1");
-        }
+        await().until(() -> !keys(context).isEmpty());
+        assertThat(keysInTheEnd(context)).containsExactly("1");
     }
 
     @Test
     void jpa_publishingInAFlushBeforeTheCommit_joins() {
-        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
-            JpaOrders orders = context.getBean(JpaOrders.class);
-            orders.note("note");
+        ConfigurableApplicationContext context = shared(JpaShop.class);
+        JpaOrders orders = context.getBean(JpaOrders.class);
+        orders.note("note");
 
-            orders.changeNoteAndFlush("note");
+        orders.changeNoteAndFlush("note");
 
-            await().until(() -> !keys(context).isEmpty());
-            assertThat(keysInTheEnd(context)).containsExactly("note");
-        }
+        await().until(() -> !keys(context).isEmpty());
+        assertThat(keysInTheEnd(context)).containsExactly("note");
     }
 
     /** As often as the pool has connections, and once more. */
