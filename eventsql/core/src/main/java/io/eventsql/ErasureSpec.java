@@ -79,7 +79,7 @@ public record ErasureSpec(
                 stream, key, copy("erasure.headers", listOf(names)), deadLetterStreams, stepEvents, pause, timeout);
     }
 
-    /** Returns a copy with other {@link #deadLetterStreams}. */
+    /** Returns a copy with these {@link #deadLetterStreams} in place of the default one, which must be named, too. */
     public ErasureSpec withDeadLetterStreams(String... names) {
         InvalidInputException.requireGiven("erasure.deadLetterStreams", names);
         return new ErasureSpec(

@@ -40,8 +40,8 @@ public interface EventPublisher {
 
     /**
      * Publishes one event if its key has the expected version, and waits until it is committed. A conflict is the outcome of
-     * this call alone: other calls are not affected. If the outcome is unknown, {@link EventSql#keyVersion} or {@link
-     * EventSql#readKey} tells it.
+     * this call alone: other calls are not affected. If the outcome is unknown, load the key again ({@link EventSql#readKey}) and
+     * repeat the call with the same expected version: only one of the two can be stored. An id in the event tells them apart.
      *
      * @param event an event with a key
      * @throws VersionConflictException the key has another version; nothing was stored

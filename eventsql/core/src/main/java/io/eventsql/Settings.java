@@ -176,8 +176,8 @@ public final class Settings {
     }
 
     /**
-     * Returns how far a replica may be behind its primary, or not answer, until what reads from it ({@link ReadFrom#REPLICA})
-     * reads from the primary; 100 ms to 1 hour. A tenth of it, at least 20 ms and at most 1 s, is the interval at which
+     * Returns how far a replica may be behind its primary, or for how long unavailable, until its readers ({@link ReadFrom#REPLICA})
+     * read from the primary; 100 ms to 1 hour. A tenth of it, at least 20 ms and at most 1 s, is the interval at which
      * the lag is measured.
      */
     public Duration maxReplicaLag() {

@@ -131,7 +131,7 @@ public @interface EventSqlListener {
     String handlerTimeout() default "";
 
     /**
-     * Whether an event without a stored type ({@link EventTypes#TYPE_HEADER}) goes the way of the failure policy; {@code
+     * Whether the failure policy applies to an event without a stored type ({@link EventTypes#TYPE_HEADER}); {@code
      * false} by default: it is read as the type that the method takes.
      */
     String requireTypeHeader() default "";

@@ -334,7 +334,7 @@ final class Sender {
                     readSlots(owner, unsent.movedStreams);
                 } catch (SQLException e) {
                     throw new SQLException(
-                            "keys have moved to " + owner + ", which does not answer: " + SqlErrors.message(e),
+                            "keys have moved to " + owner + ", which is unavailable: " + SqlErrors.message(e),
                             e.getSQLState(),
                             e);
                 }

@@ -123,8 +123,9 @@ public final class RetentionKeeper {
                             BLOCKED_RETRY,
                             e);
                 } else {
-                    warnings.add("the segment of partition " + partition.number() + " of stream " + partition.streamId()
-                            + " cannot end early: " + SqlErrors.message(e) + " (" + SqlErrors.state(e) + ")");
+                    warnings.add("the segment of partition " + partition.number() + " of the stream with stream_id "
+                            + partition.streamId() + " in eventsql.stream cannot end early: " + SqlErrors.message(e)
+                            + " (" + SqlErrors.state(e) + ")");
                 }
             }
         }

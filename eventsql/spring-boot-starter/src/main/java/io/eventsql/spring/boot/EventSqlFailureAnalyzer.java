@@ -3,6 +3,7 @@ package io.eventsql.spring.boot;
 import io.eventsql.EventSqlException;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.spring.internal.PropertyNames;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
@@ -14,7 +15,9 @@ final class EventSqlFailureAnalyzer extends AbstractFailureAnalyzer<EventSqlExce
     protected FailureAnalysis analyze(Throwable rootFailure, EventSqlException cause) {
         StringBuilder description = new StringBuilder();
         for (@Nullable Throwable reason = cause; reason != null; reason = reason.getCause()) {
-            description.append(reason.getMessage()).append('\n');
+            description
+                    .append(PropertyNames.inText(String.valueOf(reason.getMessage())))
+                    .append('\n');
         }
         return new FailureAnalysis(description.toString().strip(), action(cause), cause);
     }
@@ -28,7 +31,8 @@ final class EventSqlFailureAnalyzer extends AbstractFailureAnalyzer<EventSqlExce
                 "Check that eventsql.shards lists every database of the cluster once, and that eventsql.schema is their"
                         + " schema.";
             default ->
-                "Check that the databases are available, and the URLs and passwords in eventsql.shards or spring.datasource.";
+                "Follow the description. If a database could not be reached, check its URL, user and password in"
+                        + " eventsql.shards or spring.datasource.";
         };
     }
 }

@@ -41,7 +41,7 @@ import org.springframework.util.unit.DataSize;
  * @param outboxPollInterval Longest time until the relay polls an outbox without a wake-up signal.
  * @param outboxLease Duration of a relay's lease on an outbox: upper bound on its failover time.
  * @param outboxPageEvents Number of events the relay moves in one transaction.
- * @param maxReplicaLag How far a replica may be behind, or not answer, until its readers read from the primary.
+ * @param maxReplicaLag How far a replica may be behind, or for how long it may be unavailable, until its readers read from the primary.
  * @param closeTimeout Longest duration of a shutdown: listeners and publisher together.
  * @param createMissingStreams Whether to create a stream that is used but does not exist, with the default values.
  * @param preferredShard Name of the shard that gets the events without a key while it is healthy; by default all in turn.

@@ -22,7 +22,8 @@ final class InvalidInputFailureAnalyzer extends AbstractFailureAnalyzer<InvalidI
         if (field.startsWith(STREAM)) {
             return "Change the StreamSpec bean or eventsql.streams[<name>]."
                     + PropertyNames.kebab(field.substring(STREAM.length()))
-                    + ": the values of an existing stream cannot be changed.";
+                    + ". EventSql.alterStream changes an existing stream, EventSql.grow its number of partitions; storage and"
+                    + " key tracking cannot be changed.";
         }
         if (field.equals("shards")) {
             return "Change the name below eventsql.shards.";

@@ -26,8 +26,9 @@ import org.springframework.util.unit.DataSize;
  * @param concurrency Partitions handled at the same time.
  * @param keyConcurrency Events of one partition handled at the same time, each with another key.
  * @param maxPartitions Maximum number of partitions of one shard assigned to this process.
- * @param batchSize Maximum number of events of one partition fetched at once and passed to a batch method.
- * @param pageBytes Maximum number of bytes of values of one partition fetched at once.
+ * @param batchSize Maximum number of events of one partition in a page, and so in one call of a batch method.
+ * @param pageBytes Maximum number of bytes of values, keys and headers of one partition fetched at once; a single event is
+ *     always fetched.
  * @param commitInterval Longest time until the offset of a handled event is committed.
  * @param startPosition Where a new consumer starts: earliest, latest, a time such as 2026-01-31T12:00:00Z, or an offset.
  * @param failurePolicy What happens to an event when no attempt is left.
@@ -42,8 +43,8 @@ import org.springframework.util.unit.DataSize;
  * @param circuitBreaker Number of failures in a row after which a partition pauses; 0: never.
  * @param missingEventPolicy What happens where events are missing from the log.
  * @param readFrom Which server events are fetched from.
- * @param requireTypeHeader Whether an event without a stored type goes the way of the failure policy; otherwise it is read
- *     as the type that the method takes.
+ * @param requireTypeHeader Whether the failure policy applies to an event without a stored type; otherwise it is read as the
+ *     type that the method takes.
  * @param autoStartup Whether the listener starts with the application.
  */
 public record ListenerSettings(

@@ -283,7 +283,8 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
                 .strongReference(true)
                 .register(registry);
         Gauge.builder("eventsql.outbox.refused", readings, r -> r.get(OutboxBacklog::refusedEvents))
-                .description("Events that can never be appended")
+                .description("Events that the database has refused, kept until they are retried, counted up to "
+                        + OutboxBacklog.COUNTED_MAX)
                 .baseUnit("events")
                 .tags(tags)
                 .strongReference(true)
