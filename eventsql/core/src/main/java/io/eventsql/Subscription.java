@@ -16,7 +16,8 @@ public interface Subscription extends AutoCloseable {
 
     /**
      * Closes the member: starts no further handler calls, waits for running ones, commits the offsets of handled events
-     * and releases the partitions. Closing it again has no effect.
+     * and releases the partitions. Closing it again has no effect. A {@link ConsumerListener} may close it, too: on a thread that
+     * renews leases, handlers that are running are not waited for.
      *
      * @param timeout the timeout of all steps together. A fifth of it, at most 5 s, is reserved for the steps after the
      *     handlers have ended; they get at least 1 s.

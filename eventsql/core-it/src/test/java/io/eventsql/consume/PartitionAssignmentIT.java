@@ -21,11 +21,13 @@ import java.lang.management.ThreadInfo;
 import java.lang.management.ThreadMXBean;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -215,6 +217,45 @@ class PartitionAssignmentIT extends ConsumerFixture {
             stuckProcess.close();
         }
         assertThat(handled.texts()).containsExactlyElementsOf(texts(3, 20));
+    }
+
+    /** The callback runs on the thread that renews the leases of all members of the process. */
+    @Test
+    void handlerTimeout_listenerClosesTheMember_otherLeasesAreRenewed() throws Exception {
+        String stream = newStream(1);
+        String other = newStream(1);
+        CountDownLatch release = new CountDownLatch(1);
+        AtomicReference<Subscription> stuck = new AtomicReference<>();
+        CompletableFuture<Boolean> hasEnded = new CompletableFuture<>();
+        try (EventSql process = EventSql.builder(cluster.dataSources())
+                .settings(Settings.builder()
+                        .lease(Duration.ofSeconds(2))
+                        .heartbeat(Duration.ofMillis(200))
+                        .build())
+                .listener(new ConsumerListener() {
+                    @Override
+                    public void handlerTimedOut(ConsumerPartition partition, Duration runningFor) {
+                        hasEnded.complete(stuck.get().close(Duration.ofMinutes(10)));
+                    }
+                })
+                .build()) {
+            Handled handled = new Handled();
+            process.subscribe(consumer(other), handled::add);
+            stuck.set(process.subscribe(
+                    consumer(stream).withHandlerTimeout(Duration.ofMillis(500)), event -> release.await()));
+            await().until(() -> state(other).getFirst().leaseUntil() != null);
+            publish(stream, 0, 1, 1);
+            assertThat(hasEnded.get(60, TimeUnit.SECONDS)).isFalse();
+            Instant before = state(other).getFirst().leaseUntil();
+            await().until(() -> {
+                Instant now = state(other).getFirst().leaseUntil();
+                return now != null && before != null && now.isAfter(before);
+            });
+            release.countDown();
+            await().until(() -> stuck.get().close(Duration.ZERO));
+        } finally {
+            release.countDown();
+        }
     }
 
     @Test

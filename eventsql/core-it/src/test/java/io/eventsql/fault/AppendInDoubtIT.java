@@ -20,6 +20,7 @@ import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.load.PublishLoad;
 import io.eventsql.fixture.proxy.FaultProxy;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -181,6 +182,30 @@ class AppendInDoubtIT {
         assertThat(ledger.notStoredCount()).isPositive();
         assertThat(ledger.unknownCount()).isPositive();
         ledger.verify(read("chaos"));
+    }
+
+    /** It is on its way while its repetition is rejected, because a transaction has the key, and is stored when the key is free. */
+    @Test
+    void publish_keyIsReservedWhenTheBatchIsResent_lateOriginalIsNotStoredAgain() throws Exception {
+        String stream = "late_original";
+        open(settings(), TestStreams.of(stream).withPartitions(1).withKeyVersions());
+        eventSql.publisher().publish(stream, Event.ofText("key", "first"));
+        CompletableFuture<EventPosition> published;
+        try (Connection transaction = pool.getConnection()) {
+            transaction.setAutoCommit(false);
+            eventSql.outbox().publish(transaction, stream, Event.ofText("key", "never"));
+            proxy.planRequests(APPEND, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+            published = eventSql.publisher().publishAsync(stream, Event.ofText("key", "second"));
+            await().atMost(Duration.ofSeconds(120)).until(() -> proxy.requests() >= 3);
+            proxy.planRequests(APPEND, number -> RequestFault.CUT_BEFORE_REQUEST);
+            await().atMost(Duration.ofSeconds(120)).until(() -> proxy.requests() > 0); // the one before was answered
+            transaction.rollback();
+        }
+        proxy.releaseHeld();
+        await().atMost(Duration.ofSeconds(120)).until(() -> read(stream).size() == 2);
+        proxy.planRequests(APPEND, number -> null);
+        assertThat(published.get(120, TimeUnit.SECONDS).offset()).isEqualTo(1);
+        assertThat(read(stream)).hasSize(2);
     }
 
     /** Waits until no backend executes an append, so that all late originals have ended. */

@@ -277,6 +277,29 @@ class MoveStepsIT {
                         .isEqualTo(2));
     }
 
+    /** It has another map than the one that this process has begun with. */
+    @Test
+    void open_databaseIsReachedAfterTwoMoves_isUsed() throws Exception {
+        EventSql steady = cluster.open(3);
+        List<SwitchableDataSource> switchable =
+                cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
+        switchable.get(1).setAvailable(false);
+        EventSql late = cluster.open(List.copyOf(switchable));
+        steady.moveShards(THREE);
+        steady.moveShards(TWO);
+        switchable.get(1).setAvailable(true);
+        String key = shardsOfKeys(steady).entrySet().stream()
+                .filter(entry -> entry.getValue() == 1)
+                .findFirst()
+                .orElseThrow()
+                .getKey();
+        assertThat(late.publisher()
+                        .publishAsync(STREAM, Event.ofText(key, "x"))
+                        .get(1, TimeUnit.MINUTES)
+                        .shard())
+                .isEqualTo(1);
+    }
+
     /** The shard that has closed slots in the move in progress. */
     private int closedGiver() throws SQLException {
         for (int shard = 0; shard < 2; shard++) {

@@ -8,10 +8,13 @@ import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -92,6 +95,43 @@ class DroppedStreamIT extends PublishFixture {
         get(publish(eventSql, stream, "k", "after"));
 
         assertThat(storedValues(stream)).containsExactly("after");
+    }
+
+    /** A shard gets it as it is on the other one, and not as a process remembers the former one. */
+    @Test
+    void publish_streamWasCreatedAnewOnOneShard_theOtherGetsTheNewDefinition() throws Exception {
+        String stream = "anew";
+        try (TestCluster two = TestCluster.ofShards(2)) {
+            EventSql eventSql = two.open();
+            eventSql.createStream(TestStreams.of(stream).withPartitions(2).withSegmentSize(1_000));
+            String key = keyOfShard1(eventSql, stream);
+            SwitchableDataSource second =
+                    new SwitchableDataSource(two.dataSources().get(1));
+            try (EventSql other =
+                    EventSql.builder(List.of(two.dataSources().get(0), second)).build()) {
+                other.deleteStream(stream, other.previewDeleteStream(stream).confirmation());
+                second.setAvailable(false);
+                StreamSpec anew = TestStreams.of(stream).withPartitions(2).withSegmentSize(2_000);
+                assertThatThrownBy(() -> other.createStream(anew)).isInstanceOf(EventSqlException.class);
+            }
+
+            eventSql.publisher().publish(stream, Event.ofText(key, "after"));
+
+            assertThat(two.sum("SELECT segment_size FROM eventsql.stream WHERE name = '" + stream + "'"))
+                    .isEqualTo(4_000);
+        }
+    }
+
+    private static String keyOfShard1(EventSql eventSql, String stream) {
+        for (int i = 0; ; i++) {
+            String key = "key-" + i;
+            if (eventSql.publisher()
+                            .publish(stream, Event.ofText(key, "before"))
+                            .shard()
+                    == 1) {
+                return key;
+            }
+        }
     }
 
     /**

@@ -77,6 +77,17 @@ class RejectedEventsIT extends PublishFixture {
         assertFailsAlone(eventSql, stream, Event.ofText("k1", "bad"), "no bad events");
     }
 
+    /** The error of a partitioned table is that of a missing segment, but for the name of the table. */
+    @Test
+    void publish_triggerWritesToAPartitionThatTheApplicationLacks_callFailsAloneAtOnce() throws Exception {
+        EventSql eventSql = open();
+        String stream = newStream(eventSql, 3);
+        Sql.execute(dataSource(), "CREATE TABLE public.audit (month int) PARTITION BY LIST (month)");
+        createTrigger(stream, "INSERT INTO public.audit VALUES (13)");
+
+        assertFailsAlone(eventSql, stream, Event.ofText("k1", "bad"), "no partition of relation \"audit\" found");
+    }
+
     @Test
     void publish_indexCannotHoldHeader_callFailsAloneAtOnce() throws Exception {
         EventSql eventSql = open();

@@ -196,6 +196,7 @@ BEGIN
             ('append_blocks_v1',         'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('require_maps_v1',          'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('add_partitions_v1',        'eventsql_consumer'),                                     -- dead letters
+            ('open_partition_v1',        'eventsql_consumer'),                                     -- dead letters
             ('count_seek_v1',            'eventsql_consumer'),
             ('append_expected_v1',       'eventsql_publisher'),
             ('append_sink_v1',           'eventsql_publisher'),                                    -- of Flink

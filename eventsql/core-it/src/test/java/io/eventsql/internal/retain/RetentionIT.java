@@ -104,6 +104,23 @@ class RetentionIT {
                 .isEqualTo(plan.get(0).bytes() + plan.get(1).bytes());
     }
 
+    /** All later events get a time that is not before that of the last one. */
+    @Test
+    void age_clockWasAheadOnce_segmentsExpireAllTheSame() throws SQLException {
+        create(Retention.FOREVER.withMaxAge(Duration.ofHours(1)));
+        fixture.publish(stream, 10);
+        fixture.age(stream, Duration.ofDays(-365));
+        fixture.publish(stream, 200);
+        fixture.pass();
+        assertThat(fixture.segments(stream)).startsWith("0-100 closed", "100-200 closed");
+        Sql.execute(
+                fixture.database,
+                "UPDATE eventsql.segment SET last_published_at = last_published_at - interval '2 hours'"
+                        + " WHERE state = 'closed' AND stream_id = " + fixture.streamId(stream));
+        fixture.pass();
+        assertThat(fixture.logStart(stream)).isEqualTo(200);
+    }
+
     @Test
     void events_theNewestStay() throws SQLException {
         create(Retention.FOREVER.withMaxEvents(150));

@@ -80,7 +80,9 @@ class MigratorIT {
             "37 frozen segments",
             "38 steady maintenance",
             "39 repairs",
-            "40 outbox repairs");
+            "40 outbox repairs",
+            "41 more repairs",
+            "42 erased tombstones");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -226,7 +228,9 @@ class MigratorIT {
                 file("shard/V37__frozen_segments.sql"),
                 file("shard/V38__steady_maintenance.sql"),
                 file("shard/V39__repairs.sql"),
-                file("outbox/V40__outbox_repairs.sql"));
+                file("outbox/V40__outbox_repairs.sql"),
+                file("shard/V41__more_repairs.sql"),
+                file("outbox/V42__erased_tombstones.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

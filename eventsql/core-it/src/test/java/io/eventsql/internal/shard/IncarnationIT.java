@@ -7,6 +7,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EventsDb;
@@ -23,8 +24,10 @@ import io.eventsql.internal.sql.SqlSchema;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
@@ -69,6 +72,29 @@ class IncarnationIT {
         assertThatThrownBy(call)
                 .isInstanceOfSatisfying(
                         SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo(state));
+    }
+
+    /** The connection breaks between two comparisons. */
+    @Test
+    void recheck_laterComparisonFails_whatAnEarlierOneHasFoundIsReportedInTheEnd() throws SQLException {
+        Shards shards = Shards.open(List.of(database), Settings.defaults());
+        Shard shard = shards.get(0);
+        List<String> reported = new ArrayList<>();
+        AtomicInteger comparisons = new AtomicInteger();
+        shard.addAnchors(restored -> comparisons.get() > 0 ? () -> {} : () -> reported.add("lost"));
+        shard.addAnchors(restored -> {
+            if (comparisons.incrementAndGet() == 1) {
+                throw new SQLException("cut by the test", "08006");
+            }
+            return () -> {};
+        });
+        String before = shard.incarnation();
+        Sql.execute(database, "SELECT eventsql.declare_restored('test')");
+        assertThatThrownBy(() -> shard.recheckIncarnation(before)).isInstanceOf(SQLException.class);
+        assertThat(reported).isEmpty();
+        shard.recheckIncarnation(before);
+        assertThat(reported).containsExactly("lost");
+        shards.close();
     }
 
     @Test

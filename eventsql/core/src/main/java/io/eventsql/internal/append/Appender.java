@@ -24,7 +24,8 @@ import org.slf4j.LoggerFactory;
  *
  * <p>Resending is safe because the database answers a batch number that it has stored with the stored offsets, and rejects
  * a number lower than the last one. A batch that is abandoned, because all its calls have reached their deadline, can
- * therefore never be stored after a later one.
+ * therefore never be stored after a later one. An attempt in doubt may still be on its way to the database: until it can no
+ * longer be stored, its calls get no other number.
  */
 final class Appender {
     private static final Logger LOG = LoggerFactory.getLogger(Appender.class);
@@ -147,10 +148,11 @@ final class Appender {
             }
             record(batch, failure);
             ErrorKind kind = SqlErrors.classify(failure);
-            // An error of the rows is raised after the check of the batch number: no earlier attempt was stored.
-            inDoubt = (inDoubt || kind == ErrorKind.IN_DOUBT) && !SqlErrors.isRaisedByRows(failure);
-
             Remedy remedy = remedy(batch, failure, kind);
+            inDoubt = (inDoubt || kind == ErrorKind.IN_DOUBT) && !isNeverStored(batch, failure, remedy);
+            if (inDoubt) {
+                remedy = remedyInDoubt(failure, remedy);
+            }
             if (remedy == Remedy.REPEAT && ++repairs > REPAIRS_MAX) {
                 remedy = Remedy.RETRY;
             }
@@ -181,6 +183,31 @@ final class Appender {
             }
         }
         return null;
+    }
+
+    /**
+     * Returns whether no attempt under the batch's number is stored, nor will be when it arrives late. Its rows fail again, and a map
+     * that was replaced does not become valid again. A segment, a key or a closed stream may be available then.
+     */
+    private boolean isNeverStored(Batch batch, SQLException failure, Remedy remedy) {
+        return SqlErrors.isRaisedByRows(failure)
+                || (remedy == Remedy.REROUTE
+                        && SqlErrors.isOtherMap(failure)
+                        && batch.calls().stream().anyMatch(this::isMapReplaced));
+    }
+
+    /** Not if the stream is closed until a move is complete, or was: then the version has another sign. */
+    private boolean isMapReplaced(PublishCall call) {
+        return Math.abs(call.map().version())
+                != Math.abs(shard.map(call.stream()).version());
+    }
+
+    /** The calls keep their number: they neither wait in the queue nor go to other partitions. */
+    private static Remedy remedyInDoubt(SQLException failure, Remedy remedy) {
+        if (SqlErrors.isKeyReserved(failure)) {
+            return Remedy.RETRY;
+        }
+        return remedy == Remedy.REROUTE ? Remedy.REJECT : remedy;
     }
 
     private void record(Batch batch, SQLException failure) {
@@ -231,7 +258,7 @@ final class Appender {
     }
 
     /**
-     * A stream has grown, or keys move. Nothing of the batch is stored, nor of an earlier attempt: the number is compared first. Calls
+     * A stream has grown, or keys move. Nothing of the batch is stored: the number is compared first. Calls
      * whose map has not changed are for a stream that is closed here until a move of keys is complete: they fail.
      */
     private Remedy readMaps(Batch batch) {

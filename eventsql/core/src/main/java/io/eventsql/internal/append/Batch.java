@@ -351,10 +351,10 @@ final class Batch {
      *
      * @param groups what {@link #groupByPartition} has returned last, stored
      * @param conflicts the calls that were not stored, with the version that their key had
-     * @return what completes the futures of asynchronous calls
+     * @param completions gets what completes the futures of asynchronous calls
      */
-    List<Runnable> complete(Shard shard, List<PartitionGroup> groups, Map<PublishCall, Long> conflicts) {
-        List<Runnable> continuations = new ArrayList<>(sent().size());
+    void complete(
+            Shard shard, List<PartitionGroup> groups, Map<PublishCall, Long> conflicts, List<Runnable> completions) {
         for (PartitionGroup group : groups) {
             OfStream stream = ofStream(group.stream());
             if (stream.nextOffsets.length < stream.groups.length) {
@@ -362,7 +362,7 @@ final class Batch {
             }
             stream.nextOffsets[group.partition()] = group.firstOffset();
         }
-        Executor executor = continuations::add;
+        Executor executor = completions::add;
         for (PublishCall call : sent()) {
             Long actualVersion = conflicts.get(call);
             if (actualVersion != null) {
@@ -377,6 +377,5 @@ final class Batch {
             }
             call.complete(positions, executor);
         }
-        return continuations;
     }
 }

@@ -11,6 +11,7 @@ import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -58,7 +59,12 @@ final class BatchSender {
         }
         Stored stored = result.get();
         acknowledged.record(context.producer(), batch.number(), stored.groups());
-        continuations.executeAll(batch.complete(shard, stored.groups(), stored.conflicts()));
+        List<Runnable> completions = new ArrayList<>(batch.sentCalls());
+        try {
+            batch.complete(shard, stored.groups(), stored.conflicts(), completions);
+        } finally { // also what is complete when the memory ends
+            continuations.executeAll(completions);
+        }
         for (PartitionGroup group : stored.groups()) {
             if (group.storedSize() > 0) {
                 context.segments()
@@ -114,8 +120,8 @@ final class BatchSender {
     }
 
     /**
-     * Returns the stream's id on this shard. A shard that was unavailable when the stream was created gets it now; a stream
-     * that was dropped is not created again.
+     * Returns the stream's id on this shard. A shard that was unavailable when the stream was created gets it now, as it is on
+     * the others; a stream that was dropped is not created again.
      */
     private int streamId(StreamSpec stream) throws SQLException {
         OptionalInt known = shard.findStreamId(stream);
@@ -124,8 +130,11 @@ final class BatchSender {
         }
         context.streams().forget(stream.name());
         try {
-            context.streams().require(stream.name());
-            return shard.ensureStream(stream);
+            StreamSpec existing = context.streams().require(stream.name());
+            if (existing.partitions() != stream.partitions()) {
+                throw createdAnew();
+            }
+            return shard.ensureStream(existing);
         } catch (UnknownStreamException e) {
             throw dropped(e);
         } catch (EventSqlException e) {
@@ -138,6 +147,10 @@ final class BatchSender {
             unknown.addSuppressed(e);
             throw dropped(unknown);
         }
+    }
+
+    private static SQLException createdAnew() {
+        return new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
     }
 
     private static SQLException dropped(UnknownStreamException cause) {

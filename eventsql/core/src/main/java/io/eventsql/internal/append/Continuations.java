@@ -16,7 +16,9 @@ import org.slf4j.LoggerFactory;
  * virtual threads that the library does not need for anything else. Thread-safe.
  *
  * <p>Usually one worker completes all futures in the order of their outcomes; it ends when none waits. If a continuation
- * blocks, another worker takes over those that wait: a continuation may wait for a later call of the same batch.
+ * blocks, another worker takes over those that wait: a continuation may wait for a later call of the same batch. If a worker
+ * does not begin, because the application's virtual threads occupy all processors or are pinned while they wait for these
+ * futures, a platform thread takes over.
  */
 final class Continuations implements Executor {
     private static final Logger LOG = LoggerFactory.getLogger(Continuations.class);
@@ -85,7 +87,10 @@ final class Continuations implements Executor {
         }
     }
 
-    /** Lets another worker take over if the active one runs the same task as at the last call. For one thread. */
+    /**
+     * Lets another worker take over if the active one runs the same task as at the last call, or has not begun since. For one
+     * thread.
+     */
     void overtakeBlocked() {
         Worker worker = active.get();
         if (worker == null) {
@@ -101,7 +106,15 @@ final class Continuations implements Executor {
             return;
         }
         try {
-            startThread(worker);
+            if (previous == null || previous.hasBegun()) {
+                startThread(worker);
+            } else {
+                Thread.ofPlatform()
+                        .daemon()
+                        .name(threadName)
+                        .inheritInheritableThreadLocals(false)
+                        .start(worker);
+            }
         } catch (RuntimeException | Error e) { // the next call of overtakeBlocked starts one
             active.compareAndSet(worker, null);
             throw e;
@@ -119,20 +132,29 @@ final class Continuations implements Executor {
         /** Written by this worker's thread alone. */
         private final AtomicInteger taken = new AtomicInteger();
 
-        private int takenBefore;
+        private int takenBefore = -1;
 
-        /** Returns whether a task has been running since the last call. */
+        /** Returns whether it has taken no task since the last call. */
         boolean isBlocked() {
             int now = taken.getAcquire();
-            boolean blocked = now > 0 && now == takenBefore;
+            boolean blocked = now == takenBefore;
             takenBefore = now;
             return blocked;
+        }
+
+        /** Returns the next task; {@code null} if none waits, or another worker has taken over. */
+        private @Nullable Runnable takeIfActive() {
+            return active.get() == this ? take() : null;
+        }
+
+        boolean hasBegun() {
+            return taken.getAcquire() > 0;
         }
 
         @Override
         public void run() {
             do {
-                for (Runnable task = take(); task != null; task = take()) {
+                for (Runnable task = takeIfActive(); task != null; task = takeIfActive()) {
                     taken.setRelease(taken.getPlain() + 1);
                     runTask(task);
                 }
@@ -166,7 +188,7 @@ final class Continuations implements Executor {
     private void startThreads() {
         for (Runnable task = take(); task != null; task = take()) {
             Runnable late = task;
-            startThread(() -> runTask(late));
+            Thread.ofPlatform().daemon().name(threadName).start(() -> runTask(late));
         }
     }
 }

@@ -8,11 +8,13 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.ScheduleId;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
+import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
+import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.ScheduledTable.Scheduled;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
@@ -114,7 +116,7 @@ final class EventScheduler {
             long left = Math.max(1, TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime()));
             Database database = shard.require().withNetworkTimeout(Duration.ofMillis(left));
             String incarnation = shard.incarnation();
-            shard.ensureStream(stream); // on a shard that was not available when the stream was created
+            ensureStream(shard);
             try {
                 return database.replicatedCall(c -> shard.tables()
                         .outbox()
@@ -123,6 +125,20 @@ final class EventScheduler {
             } catch (SQLException e) {
                 shard.recheckAfter(e, incarnation);
                 throw e;
+            }
+        }
+
+        /** A shard that was not available when the stream was created gets it as it is on the others now. */
+        private void ensureStream(Shard shard) throws SQLException {
+            try {
+                if (shard.findStreamId(streams.require(stream.name())).isEmpty()) {
+                    streams.forget(stream.name());
+                    shard.ensureStream(streams.require(stream.name()));
+                }
+            } catch (UnknownStreamException e) {
+                throw e;
+            } catch (EventSqlException e) { // a shard is unavailable
+                throw new NotSentException(e);
             }
         }
 

@@ -1,5 +1,6 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.PartitionMap;
 import java.util.ArrayList;
 import java.util.BitSet;
@@ -41,11 +42,11 @@ final class PendingCalls {
     private final BitSet busyLanes = new BitSet();
     private final Map<String, Integer> rotation = new HashMap<>();
     /** The map by which the waiting calls of each stream are routed, unless {@link #rerouting}. */
-    private final Map<String, PartitionMap> maps = new HashMap<>();
+    private final Map<StreamId, PartitionMap> maps = new HashMap<>();
     /** Whether waiting calls are routed by different maps: no batch is formed before {@link #reroute}. */
     private boolean rerouting;
     /** The stream and the map of the call that was added last: most calls have the same, which {@link #maps} has. */
-    private @Nullable String lastStream;
+    private @Nullable StreamSpec lastStream;
 
     private @Nullable PartitionMap lastMap;
 
@@ -59,17 +60,24 @@ final class PendingCalls {
         this.waiting = new CallQueues(lanes);
     }
 
+    /** A stream; one that was created anew with other partitions is another one, whose calls fail alone. */
+    private record StreamId(String name, int partitions) {}
+
     void add(PublishCall call) {
         call.setSequence(++lastSequence);
         waiting.add(call);
-        if (!call.map().equals(lastMap) || !call.stream().name().equals(lastStream)) {
-            addMap(call.stream().name(), call.map());
+        if (!call.map().equals(lastMap) || !isSame(call.stream(), lastStream)) {
+            addMap(call.stream(), call.map());
         }
     }
 
+    private static boolean isSame(StreamSpec stream, @Nullable StreamSpec last) {
+        return last != null && last.name().equals(stream.name()) && last.partitions() == stream.partitions();
+    }
+
     /** Calls of one stream that are routed by different maps are routed anew before they form a batch. */
-    private void addMap(String stream, PartitionMap map) {
-        PartitionMap known = maps.putIfAbsent(stream, map);
+    private void addMap(StreamSpec stream, PartitionMap map) {
+        PartitionMap known = maps.putIfAbsent(new StreamId(stream.name(), stream.partitions()), map);
         rerouting |= known != null && !known.equals(map);
         lastStream = stream;
         lastMap = map;
@@ -102,7 +110,7 @@ final class PendingCalls {
             for (PublishCall staying : route.apply(call)) {
                 staying.setSequence(call.sequence());
                 waiting.add(staying);
-                addMap(staying.stream().name(), staying.map());
+                addMap(staying.stream(), staying.map());
             }
         }
     }
@@ -297,8 +305,10 @@ final class PendingCalls {
         private final int eventsMax;
         private final List<PublishCall> batch = new ArrayList<>();
         private final Map<String, Integer> sticky = new HashMap<>();
+        /** The partitions of the streams of calls without keys. */
+        private final Map<String, Integer> partitions = new HashMap<>();
         /** The stream of the last call without keys, as most calls are of one stream. */
-        private @Nullable String lastWithoutKeys;
+        private @Nullable StreamSpec lastWithoutKeys;
 
         private int batchEvents;
         private long batchBytes;
@@ -333,17 +343,27 @@ final class PendingCalls {
                 if (!fits) {
                     break;
                 }
-                String stream = call.stream().name();
-                if (call.hasNoKeys() && !stream.equals(lastWithoutKeys)) {
-                    lastWithoutKeys = stream;
-                    int partitions = call.map().partitions();
-                    sticky.computeIfAbsent(stream, name -> nextPartition(name, partitions));
+                if (call.hasNoKeys() && !isSame(call.stream(), lastWithoutKeys) && !addSticky(call)) {
+                    break;
                 }
                 batch.add(call);
                 taker.remove();
                 batchEvents += call.events().size();
                 batchBytes += call.bytes();
             }
+        }
+
+        /** Chooses the partition of its stream; returns {@code false} if that was created anew and needs another batch. */
+        private boolean addSticky(PublishCall call) {
+            StreamSpec stream = call.stream();
+            Integer before = partitions.putIfAbsent(stream.name(), stream.partitions());
+            if (before != null && before != stream.partitions()) {
+                return false;
+            }
+            lastWithoutKeys = stream;
+            int ofMap = call.map().partitions();
+            sticky.computeIfAbsent(stream.name(), name -> nextPartition(name, ofMap));
+            return true;
         }
 
         /** Returns the stream's partitions that belong to the batch's lanes in turn. */

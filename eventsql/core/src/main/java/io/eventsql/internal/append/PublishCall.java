@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  * batch that stored it, by its deadline, or when the publisher is closed, whichever comes first. Thread-safe.
  */
 final class PublishCall {
-    /** Callbacks for the outcome of the call; exactly one of them is called. */
+    /** Callbacks for the outcome of the call; exactly one of them is called, and one of them again if it throws. */
     interface Outcome {
         /**
          * Called after the commit, with one position for each event in the order of the call.
@@ -320,7 +320,12 @@ final class PublishCall {
 
     void complete(EventPosition[] positions, Executor continuations) {
         if (STATE.getAndSet(this, State.COMPLETED) != State.COMPLETED) {
-            outcome.stored(positions, continuations);
+            try {
+                outcome.stored(positions, continuations);
+            } catch (Throwable e) { // such as for a lack of memory: another outcome follows
+                state = State.SENT;
+                throw e;
+            }
         }
     }
 
@@ -359,7 +364,7 @@ final class PublishCall {
                                 + (shardFailure == null ? "" : "; the shard failed: " + sentence(shardFailure)),
                         shardFailure);
         if (STATE.compareAndSet(this, State.WAITING, State.COMPLETED)) {
-            outcome.failed(notStored);
+            passOn(notStored, State.WAITING);
         } else {
             failAsUnknown(
                     "the database did not confirm the commit " + limit
@@ -389,8 +394,9 @@ final class PublishCall {
     /** Fails the call because of an unexpected failure of the library: as not stored if that is certain. */
     void failUnexpectedly(Throwable failure) {
         String reason = "the append failed unexpectedly: " + failure;
+        EventNotStoredException notStored = notStoredException(reason, failure);
         if (STATE.compareAndSet(this, State.WAITING, State.COMPLETED)) {
-            outcome.failed(notStoredException(reason, failure));
+            passOn(notStored, State.WAITING);
         } else {
             failAsUnknown(reason, failure);
         }
@@ -438,8 +444,18 @@ final class PublishCall {
     }
 
     private void fail(EventSqlException failure) {
-        if (STATE.getAndSet(this, State.COMPLETED) != State.COMPLETED) {
+        State before = STATE.getAndSet(this, State.COMPLETED);
+        if (before != State.COMPLETED) {
+            passOn(failure, before);
+        }
+    }
+
+    private void passOn(EventSqlException failure, State before) {
+        try {
             outcome.failed(failure);
+        } catch (Throwable e) { // such as for a lack of memory: the call is failed again
+            state = before;
+            throw e;
         }
     }
 }

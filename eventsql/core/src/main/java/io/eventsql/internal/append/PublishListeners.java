@@ -94,7 +94,11 @@ public final class PublishListeners {
             @Override
             public void failed(EventSqlException failure) {
                 outcome.failed(failure);
-                notifyListeners(listener -> listener.callFailed(stream, events, failure));
+                try {
+                    notifyListeners(listener -> listener.callFailed(stream, events, failure));
+                } catch (OutOfMemoryError e) { // the call has failed all the same, and must not fail again
+                    droppedInTotal.incrementAndGet();
+                }
             }
 
             @Override

@@ -5,8 +5,11 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -34,6 +37,8 @@ final class PublishQueue {
     private boolean aborted;
     /** The number of the slot map by which calls must be routed at least: the shard has closed slots since. */
     private long routedSince;
+    /** The calls whose deadline has passed and that have not failed yet: empty unless an Error has interrupted that. */
+    private final Queue<PublishCall> expired = new ConcurrentLinkedQueue<>();
     /** Why the last append to the shard failed, as of the last check of the deadlines. */
     private @Nullable Throwable lastFailure;
 
@@ -72,38 +77,47 @@ final class PublishQueue {
      * @return {@code false} if the call must be routed anew, because the shard has closed slots since it was routed
      */
     boolean put(PublishCall call) {
+        Consumer<PublishCall> refusal;
         lock.lock();
         try {
-            // A call larger than the buffer is accepted if the buffer is empty.
-            while (!closed && bufferedBytes > 0 && bufferedBytes + call.bytes() > bufferBytes) {
-                long left = call.deadlineNanos() - System.nanoTime();
-                if (left <= 0) {
-                    call.failAsBufferFull(bufferBytes, lastFailure);
-                    return true;
+            if (awaitSpace(call)) {
+                if (call.routedBy() < routedSince) {
+                    return false;
                 }
-                blockedCallers++;
-                try {
-                    spaceFreed.awaitNanos(left);
-                } catch (InterruptedException e) {
-                    Thread.currentThread().interrupt();
-                    call.failAsNotStored("the caller was interrupted while it waited for space in the buffer", e);
-                    return true;
-                } finally {
-                    blockedCallers--;
-                }
-            }
-            if (closed) {
-                call.failAsNotStored("the publisher is closed", null);
+                enter(call);
                 return true;
             }
-            if (call.routedBy() < routedSince) {
-                return false;
-            }
-            enter(call);
-            return true;
+            Throwable shardFailure = lastFailure;
+            refusal = closed
+                    ? refused -> refused.failAsNotStored("the publisher is closed", null)
+                    : refused -> refused.failAsBufferFull(bufferBytes, shardFailure);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            refusal = refused ->
+                    refused.failAsNotStored("the caller was interrupted while it waited for space in the buffer", e);
         } finally {
             lock.unlock();
         }
+        refusal.accept(call); // without the lock: it may call listeners of the application
+        return true;
+    }
+
+    /** Waits until the buffer has space; returns {@code false} if it is closed, or still full at the call's deadline. */
+    private boolean awaitSpace(PublishCall call) throws InterruptedException {
+        // A call larger than the buffer is accepted if the buffer is empty.
+        while (!closed && bufferedBytes > 0 && bufferedBytes + call.bytes() > bufferBytes) {
+            long left = call.deadlineNanos() - System.nanoTime();
+            if (left <= 0) {
+                return false;
+            }
+            blockedCallers++;
+            try {
+                spaceFreed.awaitNanos(left);
+            } finally {
+                blockedCallers--;
+            }
+        }
+        return !closed;
     }
 
     /** Adds a call if the buffer has room; otherwise returns {@code false} without waiting. */
@@ -358,11 +372,18 @@ final class PublishQueue {
      * @param shardFailure why the last append to the shard failed; {@code null} if it did not
      */
     void expire(long nowNanos, @Nullable Throwable shardFailure) {
-        removeExpired(nowNanos, shardFailure).forEach(call -> call.expire(nowNanos, shardFailure));
+        removeExpired(nowNanos, shardFailure);
+        failExpired(call -> call.expire(nowNanos, shardFailure));
     }
 
-    private List<PublishCall> removeExpired(long nowNanos, @Nullable Throwable shardFailure) {
-        List<PublishCall> expired = new ArrayList<>();
+    private void failExpired(Consumer<PublishCall> failure) {
+        for (PublishCall call = expired.peek(); call != null; call = expired.peek()) {
+            failure.accept(call);
+            expired.remove(call);
+        }
+    }
+
+    private void removeExpired(long nowNanos, @Nullable Throwable shardFailure) {
         lock.lock();
         try {
             lastFailure = shardFailure;
@@ -390,7 +411,6 @@ final class PublishQueue {
         } finally {
             lock.unlock();
         }
-        return expired;
     }
 
     /**
@@ -476,8 +496,8 @@ final class PublishQueue {
         } finally {
             lock.unlock();
         }
-        removeExpired(System.nanoTime() + Long.MAX_VALUE / 2, shardFailure)
-                .forEach(call -> call.failAsClosed(shardFailure));
+        removeExpired(System.nanoTime() + Long.MAX_VALUE / 2, shardFailure);
+        failExpired(call -> call.failAsClosed(shardFailure));
     }
 
     /** Waits until no call waits or is being appended; returns {@code false} if that takes longer than the given time. */

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -18,6 +19,8 @@ final class ShardAppender {
     private static final Logger LOG = LoggerFactory.getLogger(ShardAppender.class);
     /** Granted to the threads after their connections were interrupted, even if the deadline has passed. */
     private static final long CLOSE_NANOS_MIN = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private static final long FAIL_RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
     private final Shard shard;
     private final PublishQueue queue;
@@ -75,10 +78,21 @@ final class ShardAppender {
             try {
                 appender.append(batch);
             } catch (Throwable e) { // its calls must be completed, whatever failed
-                batch.calls().forEach(call -> call.failUnexpectedly(e));
+                batch.calls().forEach(call -> fail(call, e));
                 LOG.error("Append to {} failed unexpectedly; failing its calls", shard, e);
             } finally {
                 continuations.start();
+            }
+        }
+
+        /** Repeats it as long as there is no memory for it: nothing else completes the call once its batch is released. */
+        private static void fail(PublishCall call, Throwable failure) {
+            while (!call.isCompleted()) {
+                try {
+                    call.failUnexpectedly(failure);
+                } catch (Throwable again) {
+                    LockSupport.parkNanos(FAIL_RETRY_NANOS);
+                }
             }
         }
     }

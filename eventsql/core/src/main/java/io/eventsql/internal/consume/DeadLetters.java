@@ -121,6 +121,7 @@ final class DeadLetters {
                             MapFence.NONE,
                             assignment.incarnation(),
                             rows);
+            shard.tables().moves().openPartition(connection, streamId, event.partition());
             parkedEvents.addDeadLetter(
                     connection,
                     assignment.consumerId(),

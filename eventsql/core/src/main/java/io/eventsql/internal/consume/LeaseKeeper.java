@@ -140,6 +140,11 @@ final class LeaseKeeper implements WakeUpTarget {
         return member.haveHandlersEnded();
     }
 
+    /** Returns whether the caller is a listener that this object has called: leases expire until it returns. */
+    boolean isCurrentThread() {
+        return thread.isCurrent();
+    }
+
     /** Lets a member that closes leave without waiting for its handlers. */
     void leaveNow(ShardMember member) {
         member.leaveNow();
@@ -239,6 +244,7 @@ final class LeaseKeeper implements WakeUpTarget {
             wakeUp.consumerChanged(shard, member.consumerId());
         }
         renewals.apply(heartbeat, reply);
+        heartbeat.participant().committer().requestPostponed();
         if (member.hasParkedKeys()) { // they may wait for others, since keys have moved between shards
             barriers.request(shard, member.membership());
         }

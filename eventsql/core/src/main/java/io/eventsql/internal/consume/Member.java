@@ -156,16 +156,17 @@ final class Member implements Subscription {
 
     @Override
     public boolean close(Duration timeout) {
-        CloseDeadline deadline = CloseDeadline.after(requireTimeout(timeout));
+        requireTimeout(timeout);
+        boolean isOnLeaseThread = pipelines.stream().anyMatch(ShardPipeline::isOnLeaseThread);
+        CloseDeadline deadline = CloseDeadline.after(isOnLeaseThread ? Duration.ZERO : timeout);
         beginClose();
         return awaitClosed(deadline);
     }
 
-    private static Duration requireTimeout(@Nullable Duration timeout) {
+    private static void requireTimeout(@Nullable Duration timeout) {
         if (timeout == null) {
             throw new InvalidInputException("timeout", "must not be null");
         }
-        return timeout;
     }
 
     /** Begins to close: no further event is handled. */

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.ReentrantLock;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -30,6 +31,8 @@ final class OffsetCommitter {
     private final HeartbeatSchedule heartbeats;
     /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
     private final ReentrantLock lock = new ReentrantLock();
+    /** Whether a commit was rejected because the database had another incarnation. */
+    private final AtomicBoolean isPostponed = new AtomicBoolean();
 
     OffsetCommitter(Shard shard, ShardMember member, CommitThread thread, HeartbeatSchedule heartbeats) {
         this.shard = shard;
@@ -41,6 +44,13 @@ final class OffsetCommitter {
     /** Requests a commit of what the member has handled; it is done within the commit interval. */
     void request() {
         thread.request(this, member.spec().commitInterval());
+    }
+
+    /** Requests what was rejected in another incarnation of the database, which has answered in that of the member since. */
+    void requestPostponed() {
+        if (isPostponed.compareAndSet(true, false)) {
+            request();
+        }
     }
 
     /**
@@ -242,15 +252,14 @@ final class OffsetCommitter {
 
     /**
      * Returns whether a statement was rejected because the database has another incarnation. If so, the lease keeper lets
-     * the assignments of the former one continue, and then requests a commit, or ends them.
+     * the assignments of the former one continue, and then requests a commit, or ends them; or the next answer came from the
+     * former one, because there are two servers.
      */
     boolean isOfOtherIncarnation(Throwable failure, String used) throws SQLException {
         if (!shard.recheckAfter(failure, used)) {
             return false;
         }
-        if (shard.incarnation().equals(used)) { // the rejection came from another server; there is nothing to compare
-            request();
-        }
+        isPostponed.set(true);
         heartbeats.requestHeartbeat();
         return true;
     }

@@ -61,6 +61,11 @@ final class ShardPipeline {
         leases.beginLeave(member);
     }
 
+    /** Returns whether the caller is a listener on the thread that renews the leases. */
+    boolean isOnLeaseThread() {
+        return leases.isCurrentThread();
+    }
+
     /** Waits until the member has left, at most until the deadline; returns whether all its handlers have ended. */
     boolean awaitClosed(CloseDeadline deadline) throws InterruptedException {
         return leases.awaitLeft(member, deadline);

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * Prepares shards for the keys that they receive: each stream gets fresh partitions for them, which no consumer takes before they
@@ -52,14 +53,17 @@ final class Receivers {
             moved = null;
         } else {
             int wanted = countFresh(map, slots.size(), plan.ownedBefore(receiver.number()));
-            fresh = addPartitions(receiver, stream, id, closed, wanted);
+            List<Integer> received = addPartitions(receiver, stream, id, closed, wanted);
+            // A stream that was created closed has some left, if others were opened for copies of failed events.
+            fresh = Stream.concat(closed.stream().filter(partition -> partition < map.partitions()), received.stream())
+                    .toList();
             moved = map.moved();
             if (moved == null) {
                 moved = new short[plan.after().length];
                 Arrays.fill(moved, (short) -1);
             }
             for (int i = 0; i < slots.size(); i++) {
-                moved[slots.get(i)] = fresh.get(i % fresh.size()).shortValue();
+                moved[slots.get(i)] = received.get(i % received.size()).shortValue();
             }
         }
         short[] next = moved;
@@ -114,7 +118,7 @@ final class Receivers {
             List<Integer> closed = id.isEmpty()
                     ? List.of()
                     : receiver.require().read(c -> tables.moves().unopened(c, id.getAsInt()));
-            if (!closed.isEmpty() && closed.getFirst() == 0) { // a stream that is all fresh
+            if (!closed.isEmpty() && receiver.map(stream).isWithin(closed)) { // a stream that is all fresh
                 receiver.require()
                         .transaction(c -> tables.consumers()
                                 .register(

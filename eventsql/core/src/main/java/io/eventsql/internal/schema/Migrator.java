@@ -40,7 +40,8 @@ public final class Migrator {
             new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
             new SqlFile(15, "outbox/V15__outbox_tombstones.sql"),
             new SqlFile(22, "outbox/V22__scheduled_events.sql"),
-            new SqlFile(40, "outbox/V40__outbox_repairs.sql"));
+            new SqlFile(40, "outbox/V40__outbox_repairs.sql"),
+            new SqlFile(42, "outbox/V42__erased_tombstones.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),
@@ -82,7 +83,9 @@ public final class Migrator {
             new SqlFile(37, "shard/V37__frozen_segments.sql"),
             new SqlFile(38, "shard/V38__steady_maintenance.sql"),
             new SqlFile(39, "shard/V39__repairs.sql"),
-            new SqlFile(40, "outbox/V40__outbox_repairs.sql"));
+            new SqlFile(40, "outbox/V40__outbox_repairs.sql"),
+            new SqlFile(41, "shard/V41__more_repairs.sql"),
+            new SqlFile(42, "outbox/V42__erased_tombstones.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

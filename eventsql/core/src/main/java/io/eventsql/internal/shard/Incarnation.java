@@ -25,6 +25,9 @@ final class Incarnation {
     /** Held while the database is compared: other threads, whose statements are rejected, wait for the result. */
     private final ReentrantLock comparing = new ReentrantLock();
 
+    /** What is lost, and not reported yet: kept while a later comparison fails. Guarded by {@link #comparing}. */
+    private final List<Runnable> reports = new ArrayList<>();
+
     private volatile @Nullable String known;
 
     Incarnation(Shard shard) {
@@ -66,7 +69,7 @@ final class Incarnation {
      * @throws SQLException if the database is unavailable, in recovery, or being restored; repeat the call later
      */
     void recheck(String rejected) throws SQLException {
-        List<Runnable> reports = new ArrayList<>();
+        List<Runnable> complete;
         comparing.lock();
         try {
             if (!rejected.equals(known)) {
@@ -82,6 +85,8 @@ final class Incarnation {
                 reports.add(each.compare(shard));
             }
             known = found;
+            complete = List.copyOf(reports);
+            reports.clear();
             LOG.info(
                     "Shard {} was restarted, failed over or was restored: incarnation {} instead of {}. Its ids are read"
                             + " again, and its partitions are taken anew",
@@ -91,6 +96,6 @@ final class Incarnation {
         } finally {
             comparing.unlock();
         }
-        reports.forEach(Runnable::run); // without the lock, because they call listeners of the application
+        complete.forEach(Runnable::run); // without the lock, because they call listeners of the application
     }
 }

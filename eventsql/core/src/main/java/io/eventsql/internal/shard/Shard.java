@@ -19,6 +19,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -58,7 +59,7 @@ public final class Shard {
 
     private final Incarnation incarnation = new Incarnation(this);
     private volatile @Nullable Database database;
-    private volatile boolean healthy = true;
+    private final AtomicBoolean healthy = new AtomicBoolean(true);
     private volatile @Nullable SQLException lastFailure;
     private final ScheduledThreadPoolExecutor background;
 
@@ -175,12 +176,11 @@ public final class Shard {
 
     /** Returns whether the last append reached the shard. Events without a key are routed to healthy shards. */
     public boolean isHealthy() {
-        return healthy && database != null;
+        return healthy.get() && database != null;
     }
 
     public void setHealthy(boolean value) {
-        boolean before = healthy;
-        healthy = value;
+        boolean before = healthy.getAndSet(value); // at once, or a probe that succeeds in between would be the last one
         if (value) {
             lastFailure = null;
         } else if (before) {
@@ -198,7 +198,7 @@ public final class Shard {
         } catch (SQLException e) {
             LOG.debug("Shard {} is still unavailable; probing again in {} ms", name, PROBE_INTERVAL_MS, e);
         } finally { // also when a data source throws something else
-            if (!healthy) {
+            if (!healthy.get()) {
                 inBackground(PROBE_INTERVAL_MS, this::probe);
             }
         }

@@ -17,10 +17,12 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -54,6 +56,8 @@ public final class Shards {
     private final List<Database> databases;
     /** The databases that have not been reached yet. */
     private final List<Database> missing = new ArrayList<>();
+    /** Why databases were rejected that were reached late. */
+    private final Set<String> rejections = new HashSet<>();
     /** The names given to the shards by this process. */
     private final Map<Database, String> givenNames = new HashMap<>();
 
@@ -332,8 +336,13 @@ public final class Shards {
                 LOG.info("Shard {} is available", numbered.get(opened.identity().number()));
                 return true;
             } catch (ShardIdentityException e) {
-                LOG.error("Rejected a shard that joined late: {}", e.getMessage());
-                return true;
+                // Another map may be known here until a move is complete.
+                if (rejections.add(String.valueOf(e.getMessage()))) {
+                    LOG.error(
+                            "Rejected a shard that joined late; comparing it again in the background: {}",
+                            e.getMessage());
+                }
+                return false;
             } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
                 LOG.debug("A database of the cluster is still unavailable", e);
                 return false;
@@ -341,12 +350,37 @@ public final class Shards {
         });
     }
 
+    private synchronized boolean hasRejected() {
+        return !rejections.isEmpty();
+    }
+
+    /** The slots may have moved since a database was opened, and one that is opened now knows that. */
+    private void readSlots() {
+        for (Shard shard : numbered) {
+            try {
+                if (shard.database().isPresent()) {
+                    shard.readSlots();
+                }
+            } catch (SQLException e) {
+                LOG.debug("The slots of {} could not be read", shard, e);
+            }
+        }
+    }
+
     /** Retries in the background until every database has been reached. */
     public void openMissingInBackground(long intervalMs) {
         if (hasMissing()) {
-            shards.get(0).inBackground(intervalMs, () -> {
+            // Of a shard to which nothing is appended yet: an attempt may take as long as a pool waits for connections.
+            Shard idle = shards.stream()
+                    .filter(shard -> shard.database().isEmpty())
+                    .findFirst()
+                    .orElse(shards.get(0));
+            idle.inBackground(intervalMs, () -> {
                 try {
                     openMissing();
+                    if (hasRejected()) {
+                        readSlots();
+                    }
                 } finally {
                     openMissingInBackground(intervalMs);
                 }
@@ -373,13 +407,15 @@ public final class Shards {
 
     private void accept(Database database, Opened opened) {
         ShardIdentity identity = opened.identity();
-        boolean isSame = numbered.stream()
+        List<ShardIdentity> attached = numbered.stream()
                 .filter(other -> other.database().isPresent())
                 .map(Shard::identity)
-                .allMatch(identity::sameCluster);
-        if (!isSame || !cluster.sameCluster(identity)) {
-            throw new ShardIdentityException("A database is shard " + identity.name() + " of " + describe(identity)
-                    + ", but another is of " + describe(cluster));
+                .toList();
+        for (ShardIdentity other : attached.isEmpty() ? List.of(cluster) : attached) {
+            if (!identity.sameCluster(other)) {
+                throw new ShardIdentityException("A database is shard " + identity.name() + " of " + describe(identity)
+                        + ", but another is of " + describe(other));
+            }
         }
         Shard shard = numbered.get(identity.number());
         if (shard.database().isPresent()) {

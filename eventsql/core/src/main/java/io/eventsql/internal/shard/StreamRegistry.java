@@ -103,6 +103,7 @@ public final class StreamRegistry {
         for (Shard shard : shards.all()) {
             try {
                 StreamTable.Row row = shard.createStream(created);
+                warnOfOtherSettings(created, row.spec());
                 created = row.spec();
                 isPlaced |= !row.isPlacedElsewhere();
                 requireSamePartitions(stream, created);

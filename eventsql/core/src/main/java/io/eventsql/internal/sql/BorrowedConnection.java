@@ -30,7 +30,7 @@ public final class BorrowedConnection implements AutoCloseable {
         BorrowedConnection borrowed;
         try {
             borrowed = new BorrowedConnection(connection);
-        } catch (SQLException | RuntimeException e) {
+        } catch (Throwable e) {
             try (connection) {
                 throw e;
             }
@@ -41,7 +41,7 @@ public final class BorrowedConnection implements AutoCloseable {
             }
             connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
             return borrowed;
-        } catch (SQLException | RuntimeException e) {
+        } catch (Throwable e) {
             try (borrowed) {
                 throw e;
             }

@@ -61,14 +61,20 @@ public final class MoveFunctions {
             SELECT EXISTS (
                 SELECT FROM eventsql.stream_placement WHERE stream_id = ? AND cluster_version = ?)""";
 
-    // Indexes: the primary keys. Takes no row lock.
+    // Indexes: the primary keys, producer_batch_head. Takes no row lock.
     private static final String CLOSED_PARTITIONS = """
             SELECT b.partition FROM eventsql.partition_barrier b
             WHERE b.stream_id = ? AND b.end_offset = 9223372036854775807
               AND NOT EXISTS (
                   SELECT FROM eventsql.moved_partition m
                   WHERE m.stream_id = b.stream_id AND m.partition = b.partition)
+              AND NOT EXISTS (
+                  SELECT FROM eventsql.producer_batch h
+                  WHERE h.stream_id = b.stream_id AND h.partition = b.partition AND h.next_offset > 0)
             ORDER BY b.partition""";
+
+    // Index: the primary key. Locks the row of the barrier.
+    private static final String OPEN_PARTITION = "SELECT eventsql.open_partition_v1(?, ?)";
 
     // Index: the primary key. Takes no row lock.
     private static final String UNOPENED = """
@@ -303,11 +309,19 @@ public final class MoveFunctions {
         return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(IS_PREPARED), streamId, version));
     }
 
-    /** Returns the partitions of a stream that are closed to consumers and not used by any move. */
+    /** Returns the partitions of a stream that are closed to consumers, have no events, and are not used by any move. */
     public List<Integer> closedPartitions(Connection connection, int streamId) {
         return Jooq.using(connection)
                 .fetch(schema.sql(CLOSED_PARTITIONS), streamId)
                 .map(r -> r.get(0, Integer.class));
+    }
+
+    /**
+     * Lets consumers take a partition to which this transaction has appended a copy of a failed event: on a shard that keys have left
+     * it may be closed.
+     */
+    public void openPartition(Connection connection, int streamId, int partition) {
+        Jooq.using(connection).fetch(schema.sql(OPEN_PARTITION), streamId, partition);
     }
 
     /** Returns the partitions that were prepared for slots and are not open yet. */

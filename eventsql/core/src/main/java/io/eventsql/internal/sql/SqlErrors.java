@@ -45,6 +45,10 @@ public final class SqlErrors {
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */
     private static final String SEGMENT_END = "eventsql_end";
+    /** The beginning of the names of all tables of streams. */
+    private static final String STREAM_TABLES = "events_";
+
+    private static final String SEGMENT = "segment";
 
     public static final String UNDEFINED_TABLE = "42P01";
     /** For a partition that was dropped, or detached by another session, while it was being detached. */
@@ -104,14 +108,12 @@ public final class SqlErrors {
 
     /**
      * Returns whether the error can only have been raised by writing the rows of the events: a data error (22), a
-     * constraint or a missing segment (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54); or by a key
-     * that a transaction publishes for, or another map of the stream, both of which are compared after the batch's number. Then no
-     * attempt under the batch's number was stored.
+     * constraint (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54). Rows are written after the batch's
+     * number was compared, so no attempt under that number was stored, and one that arrives late fails, too.
      */
     public static boolean isRaisedByRows(SQLException e) {
         return switch (errorClass(e)) {
-            case "ES" -> waitsForOthers(e);
-            case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT || isMissingSegment(e);
+            case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT;
             default -> false;
         };
     }
@@ -119,7 +121,8 @@ public final class SqlErrors {
     /**
      * Returns whether a row has no segment ("no partition of relation found for row"), or the end of its segment was
      * announced by a constraint. The violation of any other CHECK constraint has the same SQLSTATE, but names its
-     * constraint; so may an exception of a trigger, which names no table.
+     * constraint; so may an exception of a trigger, which names no table, and a partitioned table of the application, to
+     * which a trigger writes.
      */
     public static boolean isMissingSegment(SQLException e) {
         if (!state(e).equals(CHECK_VIOLATION)) {
@@ -131,8 +134,15 @@ public final class SqlErrors {
             return message != null
                     && message.getTable() != null
                     && (message.getConstraint() == null
-                            || message.getConstraint().equals(SEGMENT_END));
+                            ? isOfStream(message)
+                            : message.getConstraint().equals(SEGMENT_END));
         });
+    }
+
+    /** Returns whether an error is that of a stream's table, or was raised by segment_end_v1 for blocks, without a schema. */
+    private static boolean isOfStream(ServerErrorMessage message) {
+        String table = String.valueOf(message.getTable());
+        return table.startsWith(STREAM_TABLES) || (message.getSchema() == null && table.equals(SEGMENT));
     }
 
     /**

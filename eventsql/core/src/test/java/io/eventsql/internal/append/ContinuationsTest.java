@@ -99,6 +99,32 @@ class ContinuationsTest {
         await().until(() -> done.size() == 10);
     }
 
+    /** As they do while they wait for a future in a synchronized block, up to Java 23. */
+    @Test
+    void overtakeBlocked_virtualThreadsOccupyAllProcessors_tasksRun() throws InterruptedException {
+        int carriers = Integer.getInteger(
+                "jdk.virtualThreadScheduler.parallelism", Runtime.getRuntime().availableProcessors());
+        CountDownLatch occupied = new CountDownLatch(carriers);
+        for (int i = 0; i < carriers; i++) {
+            Thread.startVirtualThread(() -> {
+                occupied.countDown();
+                while (done.isEmpty() && testEnds.getCount() > 0) {
+                    Thread.onSpinWait();
+                }
+            });
+        }
+        occupied.await();
+        add(0, 10);
+        continuations.start();
+
+        await().until(() -> {
+            continuations.overtakeBlocked();
+            return done.size() == 10;
+        });
+
+        assertThat(done).isSorted();
+    }
+
     @Test
     void start_taskThrowsErrorOrLeavesInterrupt_othersRun() {
         continuations.execute(() -> {

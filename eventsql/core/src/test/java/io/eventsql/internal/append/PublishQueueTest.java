@@ -6,6 +6,8 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSqlException;
 import io.eventsql.internal.append.TestCalls.Call;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.PartitionMap;
@@ -13,7 +15,9 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -657,6 +661,54 @@ class PublishQueueTest {
         assertThat(queue.put(keyed(map).routedBy(6))).isFalse();
         assertThat(queue.offer(keyed(map).routedBy(6))).isFalse();
         assertThat(queue.put(keyed(map).routedBy(7))).isTrue();
+    }
+
+    /** Both have maps of their own, which no routing makes equal. */
+    @Test
+    void finishAndTake_streamWasCreatedAnewWithOtherPartitions_callsOfBothAreTaken() throws Exception {
+        PublishQueue queue = queue(2);
+        Call former = put(queue, new Call(TestCalls.STREAM, 1, new int[] {0}, System.nanoTime() + FAR));
+        Call anew = put(queue, new Call(TestCalls.STREAM.withPartitions(4), 1, new int[] {0}, System.nanoTime() + FAR));
+        assertCalls(queue.finishAndTake(null), former, anew);
+    }
+
+    /** The deadline has passed, and the memory ends while the first call fails. */
+    @Test
+    void expire_outcomeThrowsError_callsFailTheNextTime() {
+        PublishQueue queue = queue(2);
+        long deadline = System.nanoTime() - 1;
+        AtomicReference<EventSqlException> failure = new AtomicReference<>();
+        AtomicInteger attempts = new AtomicInteger();
+        PublishCall.Outcome outcome = new PublishCall.Outcome() {
+            @Override
+            public void stored(EventPosition[] positions, Executor continuations) {}
+
+            @Override
+            public void failed(EventSqlException reason) {
+                if (attempts.incrementAndGet() == 1) {
+                    throw new OutOfMemoryError("thrown by the test");
+                }
+                failure.set(reason);
+            }
+        };
+        PublishCall first = new PublishCall(
+                TestCalls.STREAM,
+                List.of(),
+                TestCalls.map(TestCalls.STREAM),
+                new int[] {0},
+                false,
+                deadline,
+                deadline,
+                outcome);
+        queue.put(first);
+        Call second = put(queue, new Call(TestCalls.STREAM, 1, new int[] {1}, deadline));
+        assertThatThrownBy(() -> queue.expire(System.nanoTime(), null)).isInstanceOf(OutOfMemoryError.class);
+        assertThat(first.isCompleted()).isFalse();
+
+        queue.expire(System.nanoTime(), null);
+
+        assertThat(failure.get()).isInstanceOf(EventSqlException.class);
+        assertThat(second.failure()).isInstanceOf(EventNotStoredException.class);
     }
 
     private static PublishCall keyed(PartitionMap map) {

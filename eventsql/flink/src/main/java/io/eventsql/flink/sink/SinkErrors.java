@@ -49,7 +49,15 @@ final class SinkErrors {
         return state(e).equals(CHECK_VIOLATION)
                 && message != null
                 && message.getTable() != null
-                && (message.getConstraint() == null || message.getConstraint().equals(SEGMENT_END));
+                && (message.getConstraint() == null
+                        ? isOfStream(message)
+                        : message.getConstraint().equals(SEGMENT_END));
+    }
+
+    /** Returns whether it is an error of a stream's table, or was raised by the library for blocks, without a schema. */
+    private static boolean isOfStream(ServerErrorMessage message) {
+        String table = String.valueOf(message.getTable());
+        return table.startsWith("events_") || (message.getSchema() == null && table.equals("segment"));
     }
 
     /**
