@@ -334,6 +334,27 @@ class DeleteStreamIT {
         assertThat(relations()).isEmpty();
     }
 
+    /** Each takes a place in the lock table until the end of the transaction that drops it. */
+    @Test
+    void delete_manySegmentsWithAKeyIndex_readersOfKeysAreDroppedWithTheirTables() throws SQLException {
+        eventSql.createStream(StreamSpec.of("indexed")
+                .withPartitions(1)
+                .withSegmentSize(1_000)
+                .withKeyTracking(KeyTracking.INDEX));
+        cluster.execute("SELECT eventsql.ensure_segments_v1(NULL, stream_id, 0, 12000) FROM eventsql.stream"
+                + " WHERE name = 'indexed'"); // ten at a time
+        String readers = "SELECT count(*) FROM pg_proc p WHERE p.prorettype = 'eventsql.key_event[]'::regtype";
+        assertThat(Sql.queryLong(shard(), readers)).isGreaterThan(10);
+        cluster.execute("SELECT eventsql.begin_delete_stream_v1('indexed')");
+        while (Sql.query(shard(), "SELECT eventsql.drop_deleted_stream_v1('indexed', 5)")
+                .equals(List.of("t"))) {
+            assertThat(Sql.queryLong(
+                            shard(), readers + " AND to_regclass('eventsql.' || quote_ident(p.proname)) IS NULL"))
+                    .isZero();
+        }
+        assertThat(Sql.queryLong(shard(), readers)).isZero();
+    }
+
     /** A transaction that deletes the versions of all keys would take minutes, and fail at each attempt. */
     @Test
     void delete_manyCountedKeys_theirVersionsAreDeletedInParts() throws SQLException {

@@ -216,6 +216,14 @@ class UndecodableEventIT extends ConsumerFixture {
                                 process.consumer("bytes", "c").parkedEvents(10).size() == 1);
             }
             assertThat(handled.texts()).containsExactly("1", "3");
+            assertThat(process.read(new EventPosition("bytes", 0, 0, 0), 10))
+                    .extracting(StoredEvent::text)
+                    .containsExactly("1");
+            EventPosition unreadable = new EventPosition("bytes", 0, 0, 1);
+            assertThatExceptionOfType(UndecodableEventException.class)
+                    .isThrownBy(() -> process.read(unreadable, 10))
+                    .satisfies(e -> assertThat(e.position()).isEqualTo(unreadable));
+            assertThat(process.read(new EventPosition("bytes", 0, 0, 2), 10)).hasSize(1);
         }
     }
 

@@ -16,6 +16,7 @@ import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Sql;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -121,6 +122,35 @@ abstract class AggregatesContract extends Contract {
                             && cluster.sum("SELECT count(DISTINCT generation) FROM \"" + spec.name() + "__partials\"")
                                     <= shards);
             awaitModel(aggregate);
+        }
+    }
+
+    /** What was counted of the former stream has offsets that the new one has, too. */
+    @Test
+    void start_streamWasCreatedAnew_countsNothingUntilItIsRebuilt() {
+        String stream = newStream();
+        ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
+        publish(stream, 300);
+        try (ContinuousAggregate former = eventSql.startContinuousAggregate(spec)) {
+            awaitModel(former);
+        }
+        StreamSpec same = eventSql.streams().stream()
+                .filter(each -> each.name().equals(stream))
+                .findFirst()
+                .orElseThrow();
+        eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
+        eventSql.createStream(same);
+        publish(stream, 100);
+        try (CapturedLog log = CapturedLog.ofConsuming();
+                ContinuousAggregate anew = eventSql.startContinuousAggregate(spec)) {
+            await().atMost(DEADLINE)
+                    .until(() -> !log.lines("Handler of consumer " + anew.consumerName() + " failed")
+                            .isEmpty());
+            assertThat(anew.coverage().stream().mapToLong(Coverage::nextOffset).sum())
+                    .as("what the former stream had")
+                    .isEqualTo(300);
+            anew.rebuild();
+            awaitModel(anew);
         }
     }
 

@@ -119,6 +119,33 @@ class ErasureIT extends ErasureFixture {
         assertThat(batches.events()).noneMatch(StoredEvent::isErased);
     }
 
+    /** The first erasure names no header, the second one does. */
+    @Test
+    void erase_againWithHeaders_thoseOfParkedEventsAreBlank() throws SQLException {
+        open(1);
+        eventSql.publisher().publish(stream, Event.ofText("k1", "secret").withHeader("email", "a@example.org"));
+        eventSql.publisher().publish(stream, Event.tombstone("k1").withHeader("email", "a@example.org"));
+        ConsumerSpec parking =
+                ConsumerSpec.of(stream, "parking").withRetry(ONE_ATTEMPT).withFailurePolicy(FailurePolicy.PARK_KEY);
+        try (Subscription member = eventSql.subscribe(parking, event -> {
+            throw new IllegalStateException("on purpose");
+        })) {
+            await().untilAsserted(() -> assertThat(
+                            eventSql.consumer(stream, "parking").parkedEvents(100))
+                    .hasSize(2));
+        }
+        assertThat(eventSql.erase(ErasureSpec.of(stream, "k1")).isDone()).isTrue();
+        assertThat(Sql.query(database(), "SELECT headers ->> 'email' FROM eventsql.parked_event"))
+                .containsOnly("a@example.org");
+
+        assertThat(eventSql.erase(ErasureSpec.of(stream, "k1").withHeaders("email"))
+                        .isDone())
+                .isTrue();
+
+        assertThat(Sql.query(database(), "SELECT headers ->> 'email' FROM eventsql.parked_event"))
+                .containsExactly("", "");
+    }
+
     /** A tombstone has no value to erase, and its handler still has to delete what it knows of the key. */
     @Test
     void erase_parkedTombstones_areRedrivenAsTombstones() throws SQLException {

@@ -122,6 +122,7 @@ class ConcurrentPublishersIT {
                 publishers.set(victim, successor);
                 all.add(successor);
                 successor.process().awaitLine("READY");
+                await().until(successor::hasPublished);
             }
             for (Publisher publisher : publishers) {
                 publisher.process().finish();

@@ -9,6 +9,7 @@ import io.eventsql.EventNotStoredException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
+import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.CapturedLog;
@@ -119,6 +120,32 @@ class DroppedStreamIT extends PublishFixture {
 
             assertThat(two.sum("SELECT segment_size FROM eventsql.stream WHERE name = '" + stream + "'"))
                     .isEqualTo(4_000);
+        }
+    }
+
+    /** Another process deletes it, and creates it anew with other partitions. */
+    @Test
+    void readKey_streamWasDeletedByAnotherProcess_isUnknownThenReadAsItIsNow() throws Exception {
+        EventSql eventSql = open();
+        EventSql remembering = open();
+        StreamSpec indexed = TestStreams.of("indexed").withPartitions(3).withKeyIndex();
+        eventSql.createStream(indexed);
+        get(publish(eventSql, "indexed", "key-0", "before"));
+        assertThat(eventSql.keyVersion("indexed", "key-0")).isEqualTo(1);
+        assertThat(remembering.keyVersion("indexed", "key-0")).isEqualTo(1);
+        EventSql other = open();
+        other.deleteStream("indexed", other.previewDeleteStream("indexed").confirmation());
+        assertThatThrownBy(() -> eventSql.keyVersion("indexed", "key-0")).isInstanceOf(UnknownStreamException.class);
+        other.createStream(indexed.withPartitions(4));
+        for (int i = 0; i < 20; i++) {
+            get(publish(other, "indexed", "key-" + i, "after"));
+        }
+
+        for (int i = 0; i < 20; i++) {
+            assertThat(remembering.readKey("indexed", "key-" + i).events())
+                    .as("key-" + i)
+                    .extracting(StoredEvent::text)
+                    .containsExactly("after");
         }
     }
 

@@ -104,6 +104,24 @@ class RetentionIT {
                 .isEqualTo(plan.get(0).bytes() + plan.get(1).bytes());
     }
 
+    /** One between others was dropped by hand; whether the catalog still has it makes no difference. */
+    @Test
+    void eventRange_segmentIsMissing_returnsTheOthers() throws SQLException {
+        create(Retention.FOREVER);
+        fixture.publish(stream, 250);
+        String table = Sql.query(
+                        fixture.database,
+                        "SELECT g.table_name FROM eventsql.segment g JOIN eventsql.stream s USING (stream_id)"
+                                + " WHERE s.name = ? AND g.first_offset = 100",
+                        stream)
+                .getFirst();
+        Sql.execute(fixture.database, "DROP TABLE eventsql." + table);
+        String events = "SELECT count(*) FROM eventsql.event_range_v1('" + stream + "', 0, 0, 1000)";
+        assertThat(Sql.queryLong(fixture.database, events)).isEqualTo(150);
+        Sql.execute(fixture.database, "SELECT eventsql.reconcile_segments_v1(" + fixture.streamId(stream) + ", 0)");
+        assertThat(Sql.queryLong(fixture.database, events)).isEqualTo(150);
+    }
+
     /** All later events get a time that is not before that of the last one. */
     @Test
     void age_clockWasAheadOnce_segmentsExpireAllTheSame() throws SQLException {

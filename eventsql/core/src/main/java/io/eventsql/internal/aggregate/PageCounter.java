@@ -4,6 +4,7 @@ import io.eventsql.ContinuousAggregateSpec;
 import io.eventsql.StoredEvent;
 import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.internal.sql.AggregateRows;
+import io.eventsql.internal.sql.AggregateRows.Counted;
 import java.sql.Connection;
 import java.util.List;
 
@@ -27,7 +28,15 @@ final class PageCounter implements TransactionalEventBatchHandler {
         if (rows.add(connection, generation, events, PageTotals.of(spec, events))) {
             return;
         }
-        long next = rows.nextOffset(connection, generation, events.getFirst().partition());
+        Counted counted = rows.counted(connection, generation, events.getFirst().partition());
+        long next = counted.nextOffset();
+        // In one log, no event is earlier than the one before it.
+        if (events.stream()
+                .anyMatch(event -> event.offset() < next && event.publishedAt().isAfter(counted.lastPublishedAt()))) {
+            throw new IllegalStateException(
+                    "stream " + spec.stream() + " was created anew after aggregate " + spec.name()
+                            + " has counted its events below offset " + next + "; call ContinuousAggregate.rebuild()");
+        }
         List<StoredEvent> uncounted =
                 events.stream().filter(event -> event.offset() >= next).toList();
         if (!uncounted.isEmpty()) {

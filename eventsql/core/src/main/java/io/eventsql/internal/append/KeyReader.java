@@ -79,7 +79,11 @@ public final class KeyReader {
 
     private Place find(String name, String key, KeyTracking required) {
         validator.validate(name, Event.tombstone(key));
-        StreamSpec stream = streams.require(name);
+        return find(streams.require(name), key, required);
+    }
+
+    private Place find(StreamSpec stream, String key, KeyTracking required) {
+        String name = stream.name();
         if (required == KeyTracking.VERSIONS) {
             EventValidator.requireKeyVersions(stream);
         } else if (stream.keyTracking() != KeyTracking.INDEX) {
@@ -99,13 +103,31 @@ public final class KeyReader {
     /** See {@link io.eventsql.EventSql#keyVersion}. */
     public long version(String stream, String key) {
         Place place = find(stream, key, KeyTracking.VERSIONS);
-        Long version = place.query((c, functions) -> functions.version(c, stream, place.home(), key));
+        long version = version(place);
+        Place current = version > 0 ? place : find(streams.requireCurrent(stream), key, KeyTracking.VERSIONS);
+        return current.equals(place) ? version : version(current);
+    }
+
+    private static long version(Place place) {
+        Long version = place.query(
+                (c, functions) -> functions.version(c, place.stream().name(), place.home(), place.key()));
         return version == null ? 0 : version;
     }
 
     /** See {@link io.eventsql.EventSql#readKey(String, String, EventPosition, int)}. */
     public KeyEvents read(String stream, String key, Optional<EventPosition> from, int maxEvents) {
         Place place = find(stream, key, KeyTracking.INDEX);
+        KeyEvents found = read(place, from, maxEvents);
+        if (found.version() > 0 || !found.events().isEmpty()) {
+            return found;
+        }
+        Place current = find(streams.requireCurrent(stream), key, KeyTracking.INDEX);
+        return current.equals(place) ? found : read(current, from, maxEvents);
+    }
+
+    private static KeyEvents read(Place place, Optional<EventPosition> from, int maxEvents) {
+        String stream = place.stream().name();
+        String key = place.key();
         int shard = place.shard().number();
         from.ifPresent(position -> requirePosition(position, stream, shard));
         int partition = from.map(EventPosition::partition).orElse(0);

@@ -56,7 +56,8 @@ public final class LatestReader {
                 exists = shard.readStreamId(stream).isPresent();
             }
             if (!exists) {
-                return Optional.empty(); // the shard was unavailable when the stream was created
+                streams.requireCurrent(name); // which was deleted, or the shard was unavailable when it was created
+                return Optional.empty();
             }
             row = find(shard, stream, PartitionMap.slot(hash, stream.partitions()), key);
         } catch (SQLException e) {

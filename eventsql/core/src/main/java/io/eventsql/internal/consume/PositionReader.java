@@ -45,6 +45,7 @@ final class PositionReader {
         List<Offset> offsets = shard.tables().consumers().offsets(connection, null, id.getAsInt());
         List<Head> heads = shard.tables().partitions().heads(connection, null, new int[] {streamId});
         return offsets.stream()
+                .filter(o -> o.partition() < heads.size()) // it was removed since, with a growth that was cancelled
                 .map(o -> {
                     Head head = heads.get(o.partition());
                     return new ConsumerPosition(

@@ -15,6 +15,7 @@ import io.eventsql.internal.shard.Replicas;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
@@ -53,13 +54,19 @@ public final class RangeReader {
                     "position.partition",
                     from.partition(),
                     from.partition() < created ? created : shard.countPartitions(stream));
-            if (readFrom == ReadFrom.REPLICA) {
-                List<StoredEvent> events = readFromReplica(shard, stream, from, maxEvents, maxBytes);
-                if (!events.isEmpty()) {
-                    return events;
-                }
+            List<StoredEvent> events = readFrom == ReadFrom.REPLICA
+                    ? readFromReplica(shard, stream, from, maxEvents, maxBytes)
+                    : List.of();
+            if (events.isEmpty()) {
+                events = read(shard, stream, from, maxEvents, maxBytes);
             }
-            return read(shard, stream, from, maxEvents, maxBytes);
+            if (events.isEmpty()) {
+                streams.requireCurrent(stream.name()); // it may have been deleted
+            }
+            return events;
+        } catch (OffsetOutOfRangeException e) {
+            streams.requireCurrent(stream.name());
+            throw e;
         } catch (SQLException e) {
             throw new EventSqlException("Reading events from " + from + " failed: " + e.getMessage(), e);
         }
@@ -174,14 +181,28 @@ public final class RangeReader {
         }
     }
 
+    /** Fetches a page; if a row of it cannot be read, of half as many events, at last only that one, which cannot be decoded. */
     private static FetchedPage fetch(
             Shard shard, @Nullable String incarnation, int streamId, StreamSpec stream, Request request, int maxEvents)
             throws SQLException {
-        return shard.require()
-                .call(c -> shard.tables()
-                        .fetch()
-                        .execute(c, incarnation, streamId, stream, shard.number(), List.of(request), maxEvents))
-                .getFirst();
+        for (int events = maxEvents; ; events /= 2) {
+            int size = events;
+            try {
+                return shard.require()
+                        .call(c -> shard.tables()
+                                .fetch()
+                                .execute(c, incarnation, streamId, stream, shard.number(), List.of(request), size))
+                        .getFirst();
+            } catch (SQLException e) {
+                if (!FetchStatement.isCausedByRow(e)) {
+                    throw e;
+                } else if (size == 1) {
+                    return FetchedPage.ofUnreadable(
+                            new EventPosition(stream.name(), shard.number(), request.partition(), request.fromOffset()),
+                            e);
+                }
+            }
+        }
     }
 
     /** Throws the reason why the first event cannot be read, unless it is not stored yet. */
@@ -199,11 +220,14 @@ public final class RangeReader {
 
     private static void requireInRange(Shard shard, StreamSpec stream, EventPosition from) throws SQLException {
         OptionalInt streamId = shard.readStreamId(stream);
-        Head head = streamId.isEmpty()
-                ? new Head(0, from.partition(), 0, 0)
+        List<Head> heads = streamId.isEmpty()
+                ? List.of()
                 : shard.require()
-                        .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}))
-                        .get(from.partition());
+                        .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}));
+        if (!heads.isEmpty()) { // fewer since a growth was cancelled
+            requireIndex("position.partition", from.partition(), heads.size());
+        }
+        Head head = heads.isEmpty() ? new Head(0, from.partition(), 0, 0) : heads.get(from.partition());
         if (from.offset() < head.logStart() || from.offset() > head.head()) {
             throw new OffsetOutOfRangeException(from, head.logStart(), head.head());
         }

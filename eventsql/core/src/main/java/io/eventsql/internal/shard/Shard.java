@@ -55,6 +55,9 @@ public final class Shard {
 
     private volatile Consumer<Shard> slotsListener = shard -> {};
     private volatile BiConsumer<Shard, StreamTable.Row> streamListener = (shard, row) -> {};
+    /** Called with the name of a stream that has other partitions than is remembered. */
+    private volatile Consumer<String> createdAnewListener = name -> {};
+
     private volatile boolean configured = true;
 
     private final Incarnation incarnation = new Incarnation(this);
@@ -356,6 +359,7 @@ public final class Shard {
             return OptionalInt.empty();
         }
         if (row.get().spec().partitions() != stream.partitions()) { // its events would be routed to other partitions
+            createdAnewListener.accept(stream.name());
             throw new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
         }
         streamIds.put(stream.name(), row.get().id());
@@ -378,6 +382,11 @@ public final class Shard {
             throw new UnknownStreamException(stream.name());
         }
         return createStream(stream);
+    }
+
+    /** @param listener is called with the name of a stream that was created anew with other partitions */
+    void onCreatedAnew(Consumer<String> listener) {
+        createdAnewListener = listener;
     }
 
     /** @param test finds out whether another shard may have the stream of a name */

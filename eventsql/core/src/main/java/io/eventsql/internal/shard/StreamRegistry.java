@@ -15,6 +15,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -27,13 +28,18 @@ public final class StreamRegistry {
     private static final Logger LOG = LoggerFactory.getLogger(StreamRegistry.class);
 
     private final Shards shards;
+    private static final long COMPARE_AFTER_NANOS = TimeUnit.SECONDS.toNanos(1);
+
     private final Map<String, StreamSpec> known = new ConcurrentHashMap<>();
+    /** When streams were last looked up because a caller had found nothing (nano time). */
+    private final Map<String, Long> comparedNanos = new ConcurrentHashMap<>();
 
     public StreamRegistry(Shards shards) {
         this.shards = shards;
         shards.all().forEach(shard -> {
             shard.addAnchors(this::forgetVanished);
             shard.existsElsewhere(name -> mayExistElsewhere(name, shard));
+            shard.onCreatedAnew(this::forget);
         });
     }
 
@@ -309,6 +315,20 @@ public final class StreamRegistry {
     /** Forgets a stream because a shard does not have it: it may have been dropped. */
     public void forget(String name) {
         known.remove(name);
+    }
+
+    /**
+     * Returns the stream as {@link #require(String)} does, but not as it was more than a second ago: for a caller that has found
+     * nothing, because another process may have deleted the stream, or created it anew.
+     */
+    public StreamSpec requireCurrent(String name) {
+        long now = System.nanoTime();
+        Long before = comparedNanos.get(name);
+        if (before == null || now - before > COMPARE_AFTER_NANOS) {
+            comparedNanos.put(name, now);
+            forget(name);
+        }
+        return require(name);
     }
 
     /** Returns whether the name is valid: the databases are queried only for those. */

@@ -61,7 +61,7 @@ public final class AggregateRows {
 
     // Index: the primary key of the coverage. Locks the row.
     private static final String NEXT_OFFSET =
-            "SELECT next_offset FROM {coverage} WHERE generation = ? AND partition = ? FOR UPDATE";
+            "SELECT next_offset, last_published_at FROM {coverage} WHERE generation = ? AND partition = ? FOR UPDATE";
 
     // Index: the unique one of the partials, by generation and window_start. Takes no row lock.
     private static final String WINDOWS = """
@@ -172,13 +172,16 @@ public final class AggregateRows {
         return pg.createArrayOf("numeric", partials.stream().map(value).toArray(BigDecimal[]::new));
     }
 
-    /** Returns the first offset of a partition that was not counted yet, and keeps others from counting until the transaction ends. */
-    public long nextOffset(Connection connection, int generation, int partition) throws SQLException {
+    /** The first offset of a partition that was not counted yet, and when the event before it was published. */
+    public record Counted(long nextOffset, Instant lastPublishedAt) {}
+
+    /** Returns what was counted of a partition, and keeps others from counting until the transaction ends. */
+    public Counted counted(Connection connection, int generation, int partition) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(nextOffset)) {
             statement.setInt(1, generation);
             statement.setInt(2, partition);
             try (ResultSet row = statement.executeQuery()) {
-                return row.next() ? row.getLong(1) : 0;
+                return row.next() ? new Counted(row.getLong(1), instant(row, 2)) : new Counted(0, Instant.MAX);
             }
         }
     }

@@ -16,12 +16,25 @@ import org.jspecify.annotations.Nullable;
 
 /** The functions that show the state of consumers: of one, of all, and for the process that reports them. Off the hot path. */
 public final class ConsumerStatusFunctions {
-    // Columns of consumers_v1.
+    // Columns of consumers_v1. What a partition waits for is looked up only if it waits: that reads all barriers of the
+    // stream.
     private static final String PARTITIONS = """
-            SELECT stream, consumer, members, state_since, parked_error, parked_at,
-                   partition, state, coalesce(error, eventsql.waits_for_v1(stream, consumer, partition)), log_start, head, next_offset, lag_ms, committed_at, epoch, member, expires_at,
-                   parked_keys, parked_events
-            FROM eventsql.consumers_v1(?, ?, ?)""";
+            WITH v AS MATERIALIZED (
+                SELECT * FROM eventsql.consumers_v1(?, ?, ?) WITH ORDINALITY
+            ), held AS MATERIALIZED (
+                SELECT DISTINCT s.name AS stream, c.name AS consumer, h.partition
+                FROM (SELECT DISTINCT v.stream, v.consumer FROM v) d
+                JOIN eventsql.stream s ON s.name = d.stream
+                JOIN eventsql.consumer c ON c.stream_id = s.stream_id AND c.name = d.consumer
+                CROSS JOIN LATERAL eventsql.held_partitions_v1(c.consumer_id) h
+            )
+            SELECT v.stream, v.consumer, v.members, v.state_since, v.parked_error, v.parked_at, v.partition, v.state,
+                   coalesce(v.error, CASE WHEN h.partition IS NOT NULL
+                       THEN eventsql.waits_for_v1(v.stream, v.consumer, v.partition) END),
+                   v.log_start, v.head, v.next_offset, v.lag_ms, v.committed_at, v.epoch, v.member, v.expires_at,
+                   v.parked_keys, v.parked_events
+            FROM v LEFT JOIN held h ON h.stream = v.stream AND h.consumer = v.consumer AND h.partition = v.partition
+            ORDER BY v.ordinality""";
 
     private static final String SUMMARY_COLUMNS = """
             SELECT stream, consumer, members, partitions, stopped_partitions, paused_partitions, unassigned_partitions, lag,
