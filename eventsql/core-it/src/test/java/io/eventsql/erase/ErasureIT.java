@@ -119,12 +119,8 @@ class ErasureIT extends ErasureFixture {
         assertThat(batches.events()).noneMatch(StoredEvent::isErased);
     }
 
-    /** The first erasure names no header, the second one does. */
-    @Test
-    void erase_againWithHeaders_thoseOfParkedEventsAreBlank() throws SQLException {
-        open(1);
-        eventSql.publisher().publish(stream, Event.ofText("k1", "secret").withHeader("email", "a@example.org"));
-        eventSql.publisher().publish(stream, Event.tombstone("k1").withHeader("email", "a@example.org"));
+    /** Returns a consumer of the stream that has parked this number of events. */
+    private ConsumerSpec parkEvents(int count) {
         ConsumerSpec parking =
                 ConsumerSpec.of(stream, "parking").withRetry(ONE_ATTEMPT).withFailurePolicy(FailurePolicy.PARK_KEY);
         try (Subscription member = eventSql.subscribe(parking, event -> {
@@ -132,8 +128,18 @@ class ErasureIT extends ErasureFixture {
         })) {
             await().untilAsserted(() -> assertThat(
                             eventSql.consumer(stream, "parking").parkedEvents(100))
-                    .hasSize(2));
+                    .hasSize(count));
         }
+        return parking;
+    }
+
+    /** The first erasure names no header, the second one does. */
+    @Test
+    void erase_againWithHeaders_thoseOfParkedEventsAreBlank() throws SQLException {
+        open(1);
+        eventSql.publisher().publish(stream, Event.ofText("k1", "secret").withHeader("email", "a@example.org"));
+        eventSql.publisher().publish(stream, Event.tombstone("k1").withHeader("email", "a@example.org"));
+        parkEvents(2);
         assertThat(eventSql.erase(ErasureSpec.of(stream, "k1")).isDone()).isTrue();
         assertThat(Sql.query(database(), "SELECT headers ->> 'email' FROM eventsql.parked_event"))
                 .containsOnly("a@example.org");
@@ -152,15 +158,7 @@ class ErasureIT extends ErasureFixture {
         open(1);
         eventSql.publisher().publish(stream, Event.ofText("k1", "secret"));
         eventSql.publisher().publish(stream, Event.tombstone("k1").withHeader("name", "x"));
-        ConsumerSpec parking =
-                ConsumerSpec.of(stream, "parking").withRetry(ONE_ATTEMPT).withFailurePolicy(FailurePolicy.PARK_KEY);
-        try (Subscription member = eventSql.subscribe(parking, event -> {
-            throw new IllegalStateException("on purpose");
-        })) {
-            await().untilAsserted(() -> assertThat(
-                            eventSql.consumer(stream, "parking").parkedEvents(100))
-                    .hasSize(2));
-        }
+        ConsumerSpec parking = parkEvents(2);
 
         Erasure erasure = eventSql.erase(ErasureSpec.of(stream, "k1").withHeaders("name"));
 

@@ -258,8 +258,8 @@ final class Appender {
     }
 
     /**
-     * A stream has grown, or keys move. Nothing of the batch is stored: the number is compared first. Calls
-     * whose map has not changed are for a stream that is closed here until a move of keys is complete: they fail.
+     * A stream has grown, or keys move. Nothing of the batch is stored: the number is compared first. Calls whose map has not
+     * changed are for a stream that is closed here until a move of keys is complete: they fail.
      */
     private Remedy readMaps(Batch batch) {
         try {

@@ -295,7 +295,7 @@ final class Batch {
                 stream.partitions = call.stream().partitions();
                 stream.map = call.map();
             } else if (stream.partitions != call.stream().partitions()) {
-                throw new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
+                throw SqlErrors.createdAnew();
             } else if (!call.map().equals(stream.map)) {
                 throw new SQLException("the stream has grown since a call was routed", SqlErrors.MAP_VERSION);
             }

@@ -132,7 +132,7 @@ final class BatchSender {
         try {
             StreamSpec existing = context.streams().require(stream.name());
             if (existing.partitions() != stream.partitions()) {
-                throw createdAnew();
+                throw SqlErrors.createdAnew();
             }
             return shard.ensureStream(existing);
         } catch (UnknownStreamException e) {
@@ -147,10 +147,6 @@ final class BatchSender {
             unknown.addSuppressed(e);
             throw dropped(unknown);
         }
-    }
-
-    private static SQLException createdAnew() {
-        return new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
     }
 
     private static SQLException dropped(UnknownStreamException cause) {

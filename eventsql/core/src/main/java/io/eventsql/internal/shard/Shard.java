@@ -360,7 +360,7 @@ public final class Shard {
         }
         if (row.get().spec().partitions() != stream.partitions()) { // its events would be routed to other partitions
             createdAnewListener.accept(stream.name());
-            throw new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
+            throw SqlErrors.createdAnew();
         }
         streamIds.put(stream.name(), row.get().id());
         return OptionalInt.of(row.get().id());

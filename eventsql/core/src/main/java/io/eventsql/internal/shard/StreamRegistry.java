@@ -27,9 +27,9 @@ import org.slf4j.LoggerFactory;
 public final class StreamRegistry {
     private static final Logger LOG = LoggerFactory.getLogger(StreamRegistry.class);
 
-    private final Shards shards;
     private static final long COMPARE_AFTER_NANOS = TimeUnit.SECONDS.toNanos(1);
 
+    private final Shards shards;
     private final Map<String, StreamSpec> known = new ConcurrentHashMap<>();
     /** When streams were last looked up because a caller had found nothing (nano time). */
     private final Map<String, Long> comparedNanos = new ConcurrentHashMap<>();

@@ -66,6 +66,11 @@ public final class SqlErrors {
 
     private SqlErrors() {}
 
+    /** Returns the error of a call that was routed to the partitions of a former stream of the same name. */
+    public static SQLException createdAnew() {
+        return new SQLException("the stream was created anew with other partitions", NO_PARTITION);
+    }
+
     /** Returns the SQLSTATE, or an empty string if there is none. */
     public static String state(SQLException e) {
         @Nullable String state = e.getSQLState();

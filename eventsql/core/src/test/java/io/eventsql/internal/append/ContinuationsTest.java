@@ -29,6 +29,13 @@ class ContinuationsTest {
         }
     }
 
+    private void awaitDoneOvertaking(int tasks) {
+        await().until(() -> {
+            continuations.overtakeBlocked();
+            return done.size() == tasks;
+        });
+    }
+
     private void add(int from, int to) {
         for (int i = from; i < to; i++) {
             int number = i;
@@ -63,10 +70,7 @@ class ContinuationsTest {
         add(0, 10);
         continuations.start();
 
-        await().until(() -> {
-            continuations.overtakeBlocked();
-            return done.size() == 10;
-        });
+        awaitDoneOvertaking(10);
 
         assertThat(done).isSorted();
     }
@@ -82,10 +86,7 @@ class ContinuationsTest {
         add(10, 20);
         continuations.start();
 
-        await().until(() -> {
-            continuations.overtakeBlocked();
-            return done.size() == 19;
-        });
+        awaitDoneOvertaking(19);
 
         assertThat(done).isSorted();
     }
@@ -117,10 +118,7 @@ class ContinuationsTest {
         add(0, 10);
         continuations.start();
 
-        await().until(() -> {
-            continuations.overtakeBlocked();
-            return done.size() == 10;
-        });
+        awaitDoneOvertaking(10);
 
         assertThat(done).isSorted();
     }
