@@ -52,6 +52,8 @@ class Repository:
                 "JAVA_HOME": str(self.root / "jdk"),
                 "STAND_IN": stand_in,
                 "STAND_IN_IDS": str(self.root / "ids"),
+                # See waiting.finish.
+                "PYTHONFAULTHANDLER": "1",
                 **environment,
             },
             stdout=subprocess.PIPE,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import compare_commits
 import pytest
+from tests.waiting import WAIT_SECONDS
 
 BENCHMARK = """
 import json, os
@@ -135,11 +136,11 @@ def test_an_interrupted_comparison_lets_the_benchmark_clean_up(repository: Path)
     scripts = Path(compare_commits.__file__).parent
     comparison = subprocess.Popen([sys.executable, "-c", COMPARE, str(repository)], cwd=scripts)
     folder = repository / "target/compare-commits"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WAIT_SECONDS
     while not (folder / "started").exists() and time.monotonic() < deadline:
         assert comparison.poll() is None
         time.sleep(0.05)
     comparison.send_signal(signal.SIGINT)
-    assert comparison.wait(timeout=30) == 130
+    assert comparison.wait(timeout=WAIT_SECONDS) == 130
     assert (folder / "cleaned-up").exists()
     assert work_trees(repository) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.repository import SCRIPTS
+from tests.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +36,7 @@ class Machine:
             },
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=WAIT_SECONDS,
         )
 
     def becomes_ill(self) -> None:
@@ -194,5 +195,5 @@ def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
 
     processes[first].kill()
     assert outputs[1 - first].readline() == "has it\n"
-    processes[1 - first].communicate("\n", timeout=60)
-    processes[first].communicate(timeout=60)
+    processes[1 - first].communicate("\n", timeout=WAIT_SECONDS)
+    processes[first].communicate(timeout=WAIT_SECONDS)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.repository import SCRIPTS
+from tests.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +59,7 @@ class Deployment:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=WAIT_SECONDS,
         )
 
     def sent(self, ending: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from benchmark.errors import WrongInput
 from docker_stats.reading import read
 from tests.repository import SCRIPTS
+from tests.waiting import WAIT_SECONDS
 
 TABLE = """2026-11-21T22:00:00Z
 NAME                 CPU %     MEM USAGE / LIMIT   MEM %     NET I/O     BLOCK I/O         PIDS
@@ -76,7 +77,7 @@ def test_csv_is_written_next_to_the_file(tmp_path: Path) -> None:
         [sys.executable, str(SCRIPTS / "collect_docker_stats.py"), str(tmp_path / "host.txt")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
 
     assert result.returncode == 0, result.stderr
@@ -113,7 +114,7 @@ def test_unknown_argument_is_refused_and_writes_no_file(tmp_path: Path, argument
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=WAIT_SECONDS,
     )
 
     assert result.returncode == 2
@@ -144,7 +145,7 @@ def test_collected_file_has_times_in_utc_and_is_read_again(tmp_path: Path) -> No
     while lines.count("\n") < 2:
         lines.append(collector.stdout.readline())
     collector.terminate()
-    assert collector.wait(timeout=30) == 0
+    assert collector.wait(timeout=WAIT_SECONDS) == 0
     collector.stdout.close()
     file.write_text("".join(lines))
 

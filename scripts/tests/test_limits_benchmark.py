@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.repository import SCRIPTS, Repository
+from tests.waiting import WAIT_SECONDS, finish
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ def repository(tmp_path: Path) -> Repository:
 
 def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> None:
     process = repository.start("", "--only", "read", "--rounds=5", DB0_HOST="not ours", ONLY="append")
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == 0, err
     results = repository.results()
@@ -45,7 +46,7 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
 
 def test_failed_publish_keeps_the_result_and_exits_with_1(repository: Repository) -> None:
     process = repository.start("lost")
-    out, _ = process.communicate(timeout=60)
+    out, _ = finish(process)
 
     assert process.returncode == 1
     assert out.splitlines()[-1].startswith("Results: ")
@@ -63,7 +64,7 @@ def test_broken_step_is_named_and_the_rest_is_stopped(
     repository: Repository, broken: str, message: str, started: int
 ) -> None:
     process = repository.start(f"fail:{broken}")
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == 1
     assert message in err
@@ -82,7 +83,7 @@ def test_signal_leaves_a_partial_result_and_no_process(
         pass
 
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == status, err
     assert out.splitlines()[-1] == f"Results: {repository.results() / 'result.json'}"
@@ -91,7 +92,7 @@ def test_signal_leaves_a_partial_result_and_no_process(
 
 def test_wrong_option_exits_with_2_before_anything_starts(repository: Repository) -> None:
     process = repository.start("", "--only", "write")
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
 
     assert process.returncode == 2
     assert "--only" in err
@@ -106,7 +107,7 @@ def test_help_needs_no_java() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
 
     assert "--snapshot-seconds" in result.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.repository import SCRIPTS, Repository
+from tests.waiting import WAIT_SECONDS, finish
 
 pytestmark = pytest.mark.slow
 
@@ -19,7 +20,7 @@ def repository(tmp_path: Path) -> Repository:
 
 def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> None:
     process = repository.start(SHARDS="2", EVENTS_RATE="7", DB0_HOST="not ours")
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == 0, err
     results = repository.results()
@@ -59,7 +60,7 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
 
 def test_several_members_are_passed_to_runners_and_summary(repository: Repository) -> None:
     process = repository.start(SHARDS="1", MEMBERS="3")
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
 
     assert process.returncode == 0, err
     results = repository.results()
@@ -75,7 +76,7 @@ def test_several_members_are_passed_to_runners_and_summary(repository: Repositor
 
 def test_failed_run_keeps_the_result_and_exits_with_1(repository: Repository) -> None:
     process = repository.start("lost", SHARDS="1")
-    out, _ = process.communicate(timeout=60)
+    out, _ = finish(process)
 
     assert process.returncode == 1
     assert out.splitlines()[-1].startswith("Results: ")
@@ -94,7 +95,7 @@ def test_broken_step_is_named_and_the_rest_is_stopped(
     repository: Repository, broken: str, message: str, started: int
 ) -> None:
     process = repository.start(f"fail:{broken}", SHARDS="1")
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == 1
     assert message in err
@@ -114,7 +115,7 @@ def test_signal_leaves_a_partial_result_and_no_process(
         publishing += process.stdout.readline().endswith("publishing\n")
 
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == status, err
     results = repository.results()
@@ -125,7 +126,7 @@ def test_signal_leaves_a_partial_result_and_no_process(
 
 def test_wrong_variable_exits_with_2_before_anything_starts(repository: Repository) -> None:
     process = repository.start(SHARDS="many")
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
 
     assert process.returncode == 2
     assert err == "SHARDS must be a number between 1 and 16, but is 'many'\n"
@@ -140,7 +141,7 @@ def test_help_needs_no_java() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
 
     assert "EVENTS_TO_PUBLISH" in result.stdout

@@ -9,6 +9,7 @@ import pytest
 from benchmark.errors import Failure
 from benchmark.processes import Processes, stop_with_this_process
 from benchmark.signals import Signals
+from tests.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -165,7 +166,7 @@ def test_sigkill_stops_the_children_too(tmp_path: Path) -> None:
     benchmark.kill()
 
     assert benchmark.wait(30) == -signal.SIGKILL
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + WAIT_SECONDS
     while is_running(child) and time.monotonic() < deadline:
         time.sleep(0.05)
     outlives = is_running(child)
@@ -199,7 +200,7 @@ print(steps)
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=WAIT_SECONDS,
     )
 
     assert result.stdout.strip() == "['kept on', 'interrupted', 'second one ignored']"
@@ -268,7 +269,7 @@ except Interrupted as e:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=WAIT_SECONDS,
     ).stdout
 
     assert output == f"cleaned up\ninterrupted by {signal.SIGTERM.value}\n"

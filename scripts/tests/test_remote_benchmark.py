@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from benchmark.settings import Settings
 from tests.repository import SCRIPTS
+from tests.waiting import WAIT_SECONDS
 
 pytestmark = pytest.mark.slow
 
@@ -51,8 +52,7 @@ case "$*" in
   *) cat >/dev/null ;;
 esac
 """
-WAIT_SECONDS = 60
-COLLECT_SECONDS = 600
+COLLECT_SECONDS = 3600
 
 
 @pytest.fixture

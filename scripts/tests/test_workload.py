@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import workload
 from tests.repository import SCRIPTS, Repository
+from tests.waiting import WAIT_SECONDS, finish
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +50,7 @@ def read(folder: Path) -> dict[str, Any]:
 def test_each_run_has_servers_of_its_own_and_everything_is_drawn(repository: Repository) -> None:
     repository.draw_plots()
     process = repository.start("", "two", "--set", "consumers=5", DB0_HOST="not ours")
-    out, err = process.communicate(timeout=120)
+    out, err = finish(process)
 
     assert process.returncode == 0, err
     results = repository.results()
@@ -71,7 +72,7 @@ def test_each_run_has_servers_of_its_own_and_everything_is_drawn(repository: Rep
 
 def test_rounds_measure_all_runs_in_turns_with_their_plain_programs(repository: Repository) -> None:
     process = repository.start("", "two", "--rounds", "2", "--plain")
-    out, err = process.communicate(timeout=120)
+    out, err = finish(process)
 
     assert process.returncode == 0, err
     titles = [line.split(": ")[1].split(",")[0] for line in out.splitlines() if line.startswith("=== ")]
@@ -86,7 +87,7 @@ def test_rounds_measure_all_runs_in_turns_with_their_plain_programs(repository: 
 
 def test_failed_run_does_not_stop_the_others(repository: Repository) -> None:
     process = repository.start("lost", "two")
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == 1
     results = repository.results()
@@ -98,7 +99,7 @@ def test_failed_run_does_not_stop_the_others(repository: Repository) -> None:
 
 def test_broken_runs_are_named_and_their_servers_stopped(repository: Repository) -> None:
     process = repository.start("fail:runner-run", "two")
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
 
     assert process.returncode == 1
     assert "two/first failed: the runner ended with status 1" in err
@@ -111,7 +112,7 @@ def test_unknown_server_fails_its_run(repository: Repository) -> None:
     strange["environment"]["server"] = "strange"
     write_plan(repository, "two", strange, run("second"))
     process = repository.start("", "two")
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
 
     assert process.returncode == 1
     assert "two/first failed: " in err
@@ -122,7 +123,7 @@ def test_unknown_server_fails_its_run(repository: Repository) -> None:
 def test_publish_is_measured_by_the_main_job(repository: Repository) -> None:
     write_plan(repository, "main", run("two-databases", "publish", SHARDS="2", EVENTS_RATE="7"))
     process = repository.start("", "main")
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == 0, err
     folder = repository.results() / "main/two-databases"
@@ -144,7 +145,7 @@ def test_signal_keeps_what_is_measured_and_leaves_no_process(
         pass
 
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == status, err
     results = repository.results()
@@ -159,7 +160,7 @@ def test_results_are_not_overwritten(repository: Repository) -> None:
     kept = repository.root / "kept"
     (kept / "two/second").mkdir(parents=True)
     process = repository.start("", "two", "--results", str(kept))
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
 
     assert process.returncode == 2
     assert f"{kept / 'two/second'} already exists" in err
@@ -179,7 +180,7 @@ def test_wrong_input_exits_with_2_before_anything_starts(
 ) -> None:
     write_plan(repository, "wrong", run("good", "publish"), run("bad", "publish", SHARDS="many"))
     process = repository.start("", *arguments)
-    _, err = process.communicate(timeout=60)
+    _, err = finish(process)
 
     assert process.returncode == 2
     assert message in err
@@ -188,7 +189,7 @@ def test_wrong_input_exits_with_2_before_anything_starts(
 
 def test_list_is_the_runners(repository: Repository) -> None:
     process = repository.start("", "--list")
-    out, err = process.communicate(timeout=60)
+    out, err = finish(process)
 
     assert process.returncode == 0, err
     assert "the workloads" in out
@@ -215,7 +216,7 @@ def test_missing_venv_is_reported_and_stops_nothing(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
 
     assert result.stdout == "continues\n"
@@ -230,7 +231,7 @@ def test_help_needs_no_java() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=WAIT_SECONDS,
     )
 
     assert "--results" in result.stdout

@@ -284,7 +284,7 @@ class BackpressureIT {
         ProxiedDatabase database = proxied();
         EventSql eventSql = opened(EventSql.builder(database.pool())
                 .settings(Settings.builder()
-                        .networkTimeout(Duration.ofMillis(500))
+                        .networkTimeout(Duration.ofSeconds(3))
                         .publishTimeout(Duration.ofSeconds(60))
                         .maxBatchBytes(32 << 20)
                         .build())
