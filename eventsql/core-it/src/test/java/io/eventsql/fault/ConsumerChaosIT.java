@@ -30,11 +30,15 @@ import org.junit.jupiter.api.io.TempDir;
  * frozen, thawed, disconnected and cut off from the network at random while a publisher runs. At the end all are thawed, the
  * remaining events are handled, and everything is compared ({@link HandledRecords}, {@link Effects}).
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 15; {@code -Deventsql.test.seed=N} repeats the
- * choices, but not their timing.
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 10, at more than twice the rate; {@code
+ * -Deventsql.test.seed=N} repeats the choices, but not their timing.
  */
 class ConsumerChaosIT {
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 10);
+    private static final long SHORT_RUN_SECONDS = 10;
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", SHORT_RUN_SECONDS);
+    /** From one event of a partition to the next. */
+    private static final long TICK_MS = SECONDS > SHORT_RUN_SECONDS ? 60 : 150;
+
     private static final int PARTITIONS = 12;
     private static final int MEMBERS_MIN = 3;
     private static final int MEMBERS_MAX = 5;
@@ -73,7 +77,7 @@ class ConsumerChaosIT {
                                 folder,
                                 TestStreams.of("chaos").withPartitions(PARTITIONS),
                                 Map.of("plain", plain, "once", once),
-                                60)
+                                TICK_MS)
                         .with("leaseMs", LEASE_MS)
                         .with("heartbeatMs", 400)
                         .with("networkTimeoutMs", 3_000)) {

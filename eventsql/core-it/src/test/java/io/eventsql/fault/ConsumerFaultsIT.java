@@ -35,6 +35,9 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(400)
 class ConsumerFaultsIT {
     private static final int PARTITIONS = 4;
+    /** From one event of a partition to the next. */
+    private static final long TICK_MS = 40;
+
     private static final int CUTS = Integer.getInteger("eventsql.test.cuts", 6);
 
     private static final AtomicInteger STREAMS = new AtomicInteger();
@@ -56,7 +59,7 @@ class ConsumerFaultsIT {
 
     private ConsumerGroup group(HandlerMode mode) throws Exception {
         StreamSpec stream = TestStreams.of("cuts" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS);
-        return new ConsumerGroup(eventsDb, folder, stream, Map.of("c", mode), 20)
+        return new ConsumerGroup(eventsDb, folder, stream, Map.of("c", mode), TICK_MS)
                 .with("leaseMs", 3_000)
                 .with("heartbeatMs", 500);
     }
@@ -76,7 +79,7 @@ class ConsumerFaultsIT {
             group.start("b");
             group.awaitFair(2);
             for (int cut = 0; cut < CUTS; cut++) {
-                awaitMore(group, 20 + random.nextInt(40));
+                awaitMore(group, 10 + random.nextInt(20));
                 proxy.cut();
             }
             if (mode.isTransactional()) {
@@ -86,7 +89,7 @@ class ConsumerFaultsIT {
                     FaultProxy.RequestFault.CUT_BEFORE_RESPONSE
                 }) {
                     proxy.planRequests(FaultProxy.COMMIT, number -> number % 7 == 0 ? fault : null);
-                    awaitMore(group, 200);
+                    awaitMore(group, 100);
                 }
                 proxy.heal();
             }
@@ -104,13 +107,13 @@ class ConsumerFaultsIT {
             group.start("b");
             group.awaitFair(2);
             for (int crash = 0; crash < 3; crash++) {
-                awaitMore(group, 100);
+                awaitMore(group, 50);
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(300)); // a random moment
                 eventsDb.crash();
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
                 eventsDb.restart();
             }
-            awaitMore(group, 100);
+            awaitMore(group, 50);
             group.awaitFair(2);
             group.finish();
         }
@@ -123,11 +126,11 @@ class ConsumerFaultsIT {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
-            awaitMore(group, 100);
+            awaitMore(group, 50);
             eventsDb.crash();
             TimeUnit.MILLISECONDS.sleep(1_000); // longer than the connection timeout
             eventsDb.restart();
-            awaitMore(group, 100);
+            awaitMore(group, 50);
             group.awaitFair(2);
             group.finish();
             assertThat(group.printed("STOPPED")).isEmpty();

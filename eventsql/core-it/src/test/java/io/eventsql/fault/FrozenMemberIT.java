@@ -36,6 +36,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 class FrozenMemberIT {
     private static final int PARTITIONS = 4;
     private static final long LEASE_MS = 2_500;
+    /** From one event of a partition to the next. */
+    private static final long TICK_MS = 80;
+
     private static final String OTHER_ROLE = "other_member";
     private static final String OTHER_PASSWORD = "only_for_this_test";
     private static final AtomicInteger STREAMS = new AtomicInteger();
@@ -61,7 +64,7 @@ class FrozenMemberIT {
 
     private ConsumerGroup group(HandlerMode mode) throws Exception {
         return new ConsumerGroup(
-                        eventsDb, folder, TestStreams.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 30)
+                        eventsDb, folder, TestStreams.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), TICK_MS)
                 .with("leaseMs", LEASE_MS)
                 .with("heartbeatMs", 500);
     }
@@ -148,7 +151,7 @@ class FrozenMemberIT {
             frozen.freeze();
             long since = System.nanoTime();
             long before = group.load().published();
-            group.awaitThat("more events are published", () -> group.load().published() > before + 100);
+            group.awaitThat("more events are published", () -> group.load().published() > before + 40);
             for (int partition : held) {
                 long handled = effects(group, partition, "other");
                 group.awaitThat(
