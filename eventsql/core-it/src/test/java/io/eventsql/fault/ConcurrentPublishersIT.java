@@ -54,7 +54,7 @@ class ConcurrentPublishersIT {
     private static final int KILL_INTERVAL_MS_MIN = 500;
     private static final int KILL_INTERVAL_MS_MAX = 2_000;
     /** How many events before the end the counting reader includes. */
-    private static final int WINDOW_EVENTS = 2_000;
+    private static final int WINDOW_EVENTS = 500;
 
     private final List<Publisher> publishers = new ArrayList<>();
     private final ConcurrentLinkedQueue<Throwable> readerFailures = new ConcurrentLinkedQueue<>();
@@ -151,7 +151,7 @@ class ConcurrentPublishersIT {
 
     /** Yields the processors to the publishers. */
     private static void pause() throws InterruptedException {
-        TimeUnit.MILLISECONDS.sleep(5);
+        TimeUnit.MILLISECONDS.sleep(15);
     }
 
     /** Reads each partition from where the last read ended; each event must have the next offset. */

@@ -38,12 +38,15 @@ import org.junit.jupiter.params.provider.MethodSource;
  * replaced; so does the database, which is restarted. A publisher that is not killed measures the longest call. {@code
  * -Deventsql.test.kills=false} kills nothing.
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 6; {@code -Deventsql.test.seed=N} repeats the choices,
- * but not their timing. {@code -Deventsql.test.growthRuns=N -Deventsql.test.rate=R} is another load: N runs, in each of which a
- * stream of 10 partitions grows once, to 20, at R events with keys per second; every other run kills.
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 6, at four times the rate; {@code
+ * -Deventsql.test.seed=N} repeats the choices, but not their timing. {@code -Deventsql.test.growthRuns=N
+ * -Deventsql.test.rate=R} is another load: N runs, in each of which a stream of 10 partitions grows once, to 20, at R events
+ * with keys per second; every other run kills.
  */
 class GrowthChaosIT {
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 6);
+    private static final long SHORT_RUN_SECONDS = 6;
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", SHORT_RUN_SECONDS);
+    private static final boolean LONG_RUN = SECONDS > SHORT_RUN_SECONDS;
     private static final int RUNS = Integer.getInteger("eventsql.test.growthRuns", 1);
     private static final int EVENTS_PER_SECOND = Integer.getInteger("eventsql.test.rate", 0);
     private static final int PUBLISHERS = 2;
@@ -52,7 +55,8 @@ class GrowthChaosIT {
     private static final int PARTITIONS_AFTERWARDS = 20;
     private static final int PARTITIONS_MAX = 200;
     private static final int MEMBERS = 2;
-    private static final int PUBLISH_PAUSE_MAX_MS = 250;
+    private static final int PUBLISH_PAUSE_MAX_MS = LONG_RUN ? 250 : 1_000;
+    private static final int SEGMENT_SIZE = EVENTS_PER_SECOND > 0 ? 10_000 : LONG_RUN ? 1_000 : 200;
 
     @TempDir
     private Path folder;
@@ -81,7 +85,7 @@ class GrowthChaosIT {
                         database, STREAM, folder, random, PUBLISH_PAUSE_MAX_MS, EVENTS_PER_SECOND / PUBLISHERS)) {
             eventSql.createStream(TestStreams.of(STREAM)
                     .withPartitions(PARTITIONS)
-                    .withSegmentSize(EVENTS_PER_SECOND > 0 ? 10_000 : 1_000));
+                    .withSegmentSize(SEGMENT_SIZE));
             try (StreamInUse use = new StreamInUse(
                     "GrowthChaosIT", eventSql, STREAM, random, kills, folder, database, database.jdbcUrl())) {
                 while (members.size() < MEMBERS) {

@@ -54,14 +54,14 @@ class MoveChaosIT {
     private static final int MEMBERS = SECONDS > 0 ? 2 : 1;
     private static final int PUBLISHERS = SECONDS > 0 ? 2 : 1;
     /** From one group of events of a publisher to the next. */
-    private static final int GROUP_INTERVAL_MS = EVENTS_PER_SECOND > 0 ? 40 : SECONDS > 0 ? 25 : 100;
+    private static final int GROUP_INTERVAL_MS = EVENTS_PER_SECOND > 0 ? 40 : SECONDS > 0 ? 25 : 250;
 
     private static final int GROUP_EVENTS =
             EVENTS_PER_SECOND > 0 ? EVENTS_PER_SECOND * GROUP_INTERVAL_MS / 1_000 / PUBLISHERS : 20;
     private static final int PARTITIONS = EVENTS_PER_SECOND > 0 ? 10 : 2;
     private static final int PARTITIONS_AFTERWARDS = 20;
     private static final int PARTITIONS_MAX = 40;
-    private static final int SEGMENT_SIZE = EVENTS_PER_SECOND > 0 ? 10_000 : 1_000;
+    private static final int SEGMENT_SIZE = EVENTS_PER_SECOND > 0 ? 10_000 : SECONDS > 0 ? 1_000 : 200;
     /** About as long as a move takes. */
     private static final int MOVE_MS = 1_000;
 
