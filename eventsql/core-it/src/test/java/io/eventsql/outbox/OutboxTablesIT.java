@@ -112,9 +112,9 @@ class OutboxTablesIT {
         eventSql.outbox().committed();
     }
 
-    /** Publishes enough events to fill many tables; returns their number. */
+    /** Publishes enough events to fill many tables, several times what they may take up; returns their number. */
     private int publishMuch() throws SQLException {
-        int calls = 120;
+        int calls = 48;
         int eventsPerCall = 500;
         for (int call = 0; call < calls; call++) {
             try (Connection transaction = begin()) {
@@ -191,8 +191,8 @@ class OutboxTablesIT {
             long published = 0;
             try (Connection blocker = blocked.getConnection()) {
                 blocker.setAutoCommit(false);
-                for (int call = 0; call < 100; call++) {
-                    if (call == 99) {
+                for (int call = 0; call < 60; call++) {
+                    if (call == 59) {
                         awaitStored(published);
                         Sql.query(blocker, "SELECT 1 FROM eventsql.stream_partition FOR UPDATE");
                     }
