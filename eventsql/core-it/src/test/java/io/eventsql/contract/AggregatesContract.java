@@ -25,13 +25,18 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
 /** Continuous aggregates equal what their model computes from the whole stream. */
 abstract class AggregatesContract extends Contract {
     private static final Duration DEADLINE = Duration.ofSeconds(60);
+    /** The members, which count what is published meanwhile, must catch up. */
+    private static final long LOAD_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+
     private final Random random = new Random(seed);
 
     AggregatesContract(int shards, Storage storage) {
@@ -101,6 +106,7 @@ abstract class AggregatesContract extends Contract {
             CompletableFuture<Void> load = CompletableFuture.runAsync(() -> {
                 while (!stopped.get()) {
                     publish(stream, 20);
+                    LockSupport.parkNanos(LOAD_PAUSE_NANOS);
                 }
             });
             alsoMember.rebuild();

@@ -46,7 +46,9 @@ abstract class ClosingContract extends Contract {
             Future<?> publishing = executor.submit(() -> {
                 while (!end.get() && published.get() < 200_000) {
                     publishTexts(stream, published.get(), published.addAndGet(20));
+                    TimeUnit.MILLISECONDS.sleep(5); // what a round needs comes within some of these calls
                 }
+                return null;
             });
             for (int round = 1; round <= 15; round++) {
                 ConsumerSpec spec = consumer(stream, "c").withCommitInterval(Duration.ofMillis(1));

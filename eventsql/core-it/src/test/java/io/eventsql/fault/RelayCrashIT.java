@@ -45,6 +45,8 @@ class RelayCrashIT {
     private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 3);
     private static final int PROCESSES = 2;
     private static final int KILL_INTERVAL_MS_MAX = 1_500;
+    /** Of each of eight writers. */
+    private static final int PAUSE_MAX_MS = 300;
 
     private static final AtomicInteger TESTS = new AtomicInteger();
 
@@ -107,7 +109,8 @@ class RelayCrashIT {
                         urls(List.of(written)),
                         STREAM,
                         name,
-                        Long.toString(seed)));
+                        Long.toString(seed),
+                        Integer.toString(PAUSE_MAX_MS)));
     }
 
     private static String urls(List<? extends DataSource> pools) {

@@ -45,7 +45,7 @@ import org.postgresql.ds.PGSimpleDataSource;
  * Goal: retention that is killed at any moment, also between two of its steps, removes nothing within the policy, and what
  * one process has begun another one completes.
  *
- * <p>Method: two processes take steps without a pause and are killed at random moments, while callers publish and a consumer
+ * <p>Method: two processes take steps with hardly a pause and are killed at random moments, while callers publish and a consumer
  * reads. One stream has segments of 100 events; the other one gets its limit when its first segments are in use, which end
  * early. The start of each log is compared with the limit all the time. At the end the catalog is compared with the tables,
  * and the log with what was acknowledged.
@@ -57,6 +57,9 @@ class RetentionCrashIT {
     private static final int KILLS = Integer.getInteger("eventsql.test.retentionKills", 8);
     private static final int PROCESSES = 2;
     private static final int KILL_INTERVAL_MS_MAX = 800;
+    /** Segments of 100 events end many times between two kills nevertheless. */
+    private static final int PUBLISH_PAUSE_MAX_MS = 25;
+
     private static final int PARTITIONS = 3;
     private static final long EVENTS_MAX = 1_000;
     /** Generous, so that only a hang fails. */
@@ -133,13 +136,19 @@ class RetentionCrashIT {
                     ConsumerSpec.of(stream, "c").withOutOfRangePolicy(OutOfRangePolicy.EARLIEST),
                     handled.get(stream)::add));
             PublishLoad load = new PublishLoad(eventSql.publisher(), stream, acknowledged.get(stream));
-            load.startAll(1, stream, random, 5);
+            load.startAll(1, stream, random, PUBLISH_PAUSE_MAX_MS);
             loads.add(load);
         }
         await().atMost(DEADLINE).until(() -> acknowledged.get(LARGE).events.size() > PARTITIONS * EVENTS_MAX);
         eventSql.alterStream(large.withRetention(retention));
 
         killProcesses();
+        await().atMost(DEADLINE)
+                .until(() -> Sql.queryLong(
+                                        database,
+                                        "SELECT count(*) FROM eventsql.partition_head WHERE log_start = 0")
+                                == 0
+                        && eventSql.retentionStatus(0).expiredSegments() > 2 * KILLS);
         for (PublishLoad load : loads) {
             load.stop();
         }

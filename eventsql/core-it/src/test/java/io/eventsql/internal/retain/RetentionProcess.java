@@ -13,8 +13,8 @@ import java.util.concurrent.TimeUnit;
  * the first one.
  */
 public final class RetentionProcess {
-    /** Leaves processor time to the publishers of the test. */
-    private static final int PASS_PAUSE_MS = 1;
+    /** After a step that had nothing to do. Leaves processor time to the publishers of the test. */
+    private static final int PASS_PAUSE_MS = 10;
 
     private RetentionProcess() {}
 
