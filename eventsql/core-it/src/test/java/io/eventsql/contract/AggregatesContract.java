@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 /** Continuous aggregates equal what their model computes from the whole stream. */
 abstract class AggregatesContract extends Contract {
     private static final Duration DEADLINE = Duration.ofSeconds(60);
-    /** The members, which count what is published meanwhile, must catch up. */
+    /** The members must catch up with the load. */
     private static final long LOAD_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     private final Random random = new Random(seed);

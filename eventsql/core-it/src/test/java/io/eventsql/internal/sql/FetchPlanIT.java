@@ -268,7 +268,7 @@ class FetchPlanIT {
             int rows = 0;
             try (ResultSet result = statement.executeQuery()) {
                 while (result.next()) {
-                    if (result.getLong(1) != from + rows++) { // of a million rows, AssertJ would need most of the time
+                    if (result.getLong(1) != from + rows++) { // too many rows for an assertion each
                         throw new AssertionError("offset " + result.getLong(1) + " in row " + rows + " from " + from);
                     }
                 }
