@@ -15,6 +15,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.load.PublishLoad;
@@ -59,7 +60,7 @@ class AppendInDoubtIT {
 
     @BeforeAll
     static void startDatabase() {
-        eventsDb = EventsDb.start();
+        eventsDb = SharedServerDatabase.create();
     }
 
     @AfterAll

@@ -14,6 +14,7 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TablesTemplate;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import java.sql.Connection;
@@ -93,7 +94,7 @@ class BackendsDuringFaultsIT {
     @BeforeEach
     void open() throws SQLException {
         String name = "faults_" + DATABASES.incrementAndGet();
-        database = server.createDatabase(name);
+        database = TablesTemplate.copy(server, name);
         Sql.execute(database, "CREATE TABLE effects (partition int, event_offset bigint)");
         pool = Pools.pool(server, server.jdbcUrl(name), config -> {
             config.setMaximumPoolSize(POOL_SIZE);

@@ -12,8 +12,8 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.Subscription;
-import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.CapturedLog;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
 import java.time.Duration;
@@ -21,8 +21,6 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.stream.Collectors;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -33,18 +31,6 @@ import org.junit.jupiter.api.Test;
 class CloseTimeoutIT {
     private static final Duration TIMEOUT = Duration.ofSeconds(5);
     private static final Duration MARGIN = Duration.ofSeconds(4);
-
-    private static EmbeddedEventsDb eventsDb;
-
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EmbeddedEventsDb.builder().start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
 
     private static EventSql open(ProxiedDatabase database) {
         EventSql eventSql = EventSql.builder(database.pool())
@@ -67,7 +53,7 @@ class CloseTimeoutIT {
     void close_handlerDoesNotEnd_bufferedEventsAreStillStored() throws Exception {
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
-        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server())) {
             EventSql eventSql = open(database);
             eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {
                 begun.countDown();
@@ -90,7 +76,7 @@ class CloseTimeoutIT {
     void close_handlerDoesNotEndAndOffsetsAreNotCommitted_logsWhatIsCutOff() throws Exception {
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
-        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb);
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server());
                 CapturedLog consuming = CapturedLog.ofConsuming();
                 CapturedLog appending = CapturedLog.ofAppending()) {
             EventSql eventSql = open(database);
@@ -128,7 +114,7 @@ class CloseTimeoutIT {
 
     @Test
     void close_databaseDoesNotRespond_endsInTimeAndFailsTheCalls() throws Exception {
-        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server())) {
             EventSql eventSql = open(database);
             CountDownLatch handled = new CountDownLatch(1);
             eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> handled.countDown());
@@ -149,7 +135,7 @@ class CloseTimeoutIT {
     void closeAgain_handlerStillRuns_waitsForIt() throws Exception {
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
-        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server())) {
             EventSql eventSql = open(database);
             Subscription member = eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {
                 begun.countDown();
@@ -170,7 +156,7 @@ class CloseTimeoutIT {
     /** Goal: an interrupt makes closing short, and leaves nothing out: a second call could not do that any more. */
     @Test
     void close_callerIsInterrupted_allThreadsEnd() throws Exception {
-        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server())) {
             Set<Thread> ofOthers = libraryThreads();
             EventSql eventSql = open(database);
             CountDownLatch handled = new CountDownLatch(1);

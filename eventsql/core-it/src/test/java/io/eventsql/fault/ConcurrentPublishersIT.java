@@ -10,6 +10,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Acknowledgement;
 import io.eventsql.fixture.check.Ledger;
@@ -96,7 +97,7 @@ class ConcurrentPublishersIT {
     @Test
     void publish_severalProcessesSomeKilled_offsetsAreGaplessAndVisibleInOrder() throws Exception {
         Random random = Seeds.random("ConcurrentPublishersIT");
-        try (EventsDb eventsDb = EventsDb.start();
+        try (EventsDb eventsDb = SharedServerDatabase.create();
                 HikariDataSource pool = Pools.pool(eventsDb);
                 EventSql eventSql = EventSql.builder(pool)
                         .settings(PublisherProcess.settings().build())

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Effects;
 import io.eventsql.fixture.check.HandledRecords;
@@ -71,7 +72,7 @@ class ConsumerChaosIT {
         HandlerMode plain = pick(random, List.of(HandlerMode.SINGLE, HandlerMode.BATCH, HandlerMode.KEYS));
         HandlerMode once = pick(random, List.of(HandlerMode.TRANSACTIONAL, HandlerMode.TRANSACTIONAL_BATCH));
         System.out.println("ConsumerChaosIT: " + plain + " and " + once + " for " + SECONDS + " s");
-        try (EventsDb eventsDb = EventsDb.start();
+        try (EventsDb eventsDb = SharedServerDatabase.create();
                 ConsumerGroup group = new ConsumerGroup(
                                 eventsDb,
                                 folder,

@@ -17,6 +17,7 @@ import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.FaultProxy;
@@ -67,7 +68,7 @@ class MembershipFaultsIT {
 
     @BeforeAll
     static void startServer() {
-        eventsDb = EventsDb.start();
+        eventsDb = SharedServerDatabase.create();
     }
 
     @AfterAll

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Effects;
 import io.eventsql.fixture.check.HandledRecords;
@@ -54,7 +55,7 @@ class MembershipIT {
 
     @BeforeAll
     static void startServer() {
-        eventsDb = EventsDb.start();
+        eventsDb = SharedServerDatabase.create();
     }
 
     @AfterAll

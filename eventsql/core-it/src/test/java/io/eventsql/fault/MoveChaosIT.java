@@ -7,13 +7,11 @@ import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.StreamInUse;
+import io.eventsql.fixture.TablesTemplate;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
 import io.eventsql.fixture.process.MoveProcess;
-import io.eventsql.internal.schema.Migrator;
-import io.eventsql.internal.sql.Database;
-import io.eventsql.internal.sql.SqlSchema;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -95,10 +93,8 @@ class MoveChaosIT {
         try (EmbeddedEventsDb started = EmbeddedEventsDb.builder().start()) {
             database = started;
             List<String> all = new ArrayList<>();
-            new Migrator(new SqlSchema(settings.schema()), true)
-                    .migrate(new Database(database.createDatabase("tables"), settings.networkTimeout()));
             for (int i = 0; i < SHARDS; i++) {
-                database.createDatabase("shard" + i, "tables"); // which is faster than migrating each
+                TablesTemplate.copy(database, "shard" + i);
                 String url = database.jdbcUrl("shard" + i);
                 all.add(url);
                 pools.add(Pools.pool(url, database.username(), database.password(), config -> {

@@ -12,9 +12,9 @@ import io.eventsql.PartitionState;
 import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
-import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.FaultProxy;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
@@ -27,8 +27,6 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -42,18 +40,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(120)
 class RedriveInDoubtIT {
     private static final Duration DEADLINE = Duration.ofSeconds(120);
-
-    private static EmbeddedEventsDb eventsDb;
-
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EmbeddedEventsDb.builder().start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
 
     private static void awaitDrained(EventSql eventSql) {
         await().atMost(DEADLINE)
@@ -71,7 +57,7 @@ class RedriveInDoubtIT {
     void redrive_answerToFreeingKeysIsLost_laterEventsAreHandled(int keyConcurrency) throws Exception {
         AtomicBoolean failing = new AtomicBoolean(true);
         Handled handled = new Handled();
-        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb);
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server());
                 EventSql control = EventSql.builder(database.direct()).build();
                 EventSql eventSql = EventSql.builder(database.pool()).build()) {
             control.createStream(TestStreams.of("orders").withPartitions(1));
@@ -115,7 +101,7 @@ class RedriveInDoubtIT {
         private final List<String> failures = new CopyOnWriteArrayList<>();
 
         TransactionalRedrive(RequestFault ofCommit) throws SQLException {
-            database = ProxiedDatabase.on(eventsDb);
+            database = ProxiedDatabase.on(TestCluster.server());
             control = EventSql.builder(database.direct()).build();
             eventSql = EventSql.builder(database.pool())
                     .settings(Settings.builder()

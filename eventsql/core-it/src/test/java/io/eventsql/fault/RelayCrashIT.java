@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.load.OutboxLoad;
 import io.eventsql.fixture.process.ChildProcess;
@@ -20,11 +20,8 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -48,31 +45,16 @@ class RelayCrashIT {
     /** Of each of eight writers. */
     private static final int PAUSE_MAX_MS = 300;
 
-    private static final AtomicInteger TESTS = new AtomicInteger();
-
-    private static EventsDb eventsDb;
-
     @TempDir
     private Path folder;
 
     private List<HikariDataSource> shards;
     private HikariDataSource standalone;
 
-    @BeforeAll
-    static void startServer() {
-        eventsDb = EventsDb.start();
-    }
-
-    @AfterAll
-    static void stopServer() {
-        eventsDb.close();
-    }
-
     @BeforeEach
     void start() throws SQLException {
-        int test = TESTS.incrementAndGet();
-        shards = List.of(pool("shard_a" + test), pool("shard_b" + test));
-        standalone = pool("standalone" + test);
+        shards = List.of(pool(TestCluster.newDatabaseWithTables()), pool(TestCluster.newDatabaseWithTables()));
+        standalone = pool(TestCluster.newDatabase());
         for (DataSource written : List.of(shards.getFirst(), standalone)) {
             Sql.execute(written, OutboxLoad.TABLE);
         }
@@ -84,8 +66,8 @@ class RelayCrashIT {
         standalone.close();
     }
 
-    private HikariDataSource pool(String database) {
-        return Pools.pool(eventsDb, ((PGSimpleDataSource) eventsDb.createDatabase(database)).getUrl());
+    private static HikariDataSource pool(DataSource database) {
+        return Pools.pool(TestCluster.server(), ((PGSimpleDataSource) database).getUrl());
     }
 
     private EventSql open() {
@@ -102,8 +84,8 @@ class RelayCrashIT {
                 folder,
                 OutboxProcess.class,
                 List.of(
-                        eventsDb.username(),
-                        eventsDb.password(),
+                        TestCluster.server().username(),
+                        TestCluster.server().password(),
                         urls(shards),
                         urls(List.of(standalone)),
                         urls(List.of(written)),

@@ -11,6 +11,7 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TablesTemplate;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.load.OutboxLoad;
 import io.eventsql.fixture.proxy.FaultProxy;
@@ -76,7 +77,10 @@ class RelayFencingIT {
     void start() throws SQLException {
         int test = TESTS.incrementAndGet();
         for (String name : List.of("shard_a", "shard_b", "standalone")) {
-            String url = ((PGSimpleDataSource) eventsDb.createDatabase(name + test)).getUrl();
+            DataSource database = name.startsWith("shard")
+                    ? TablesTemplate.copy(eventsDb, name + test)
+                    : eventsDb.createDatabase(name + test);
+            String url = ((PGSimpleDataSource) database).getUrl();
             FaultProxy proxy = FaultProxy.to(url);
             proxies.add(proxy);
             direct.add(Pools.pool(eventsDb, url));

@@ -13,7 +13,7 @@ import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
-import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
@@ -32,9 +32,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -43,19 +41,7 @@ import org.junit.jupiter.api.Test;
  * <p>Method: a proxy drops all traffic to one of three shards while events are published and consumed.
  */
 class ShardUnavailableIT {
-    private static EmbeddedEventsDb eventsDb;
-
     private final List<AutoCloseable> open = new ArrayList<>();
-
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EmbeddedEventsDb.builder().start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
 
     @AfterEach
     void closeAll() throws Exception {
@@ -70,7 +56,7 @@ class ShardUnavailableIT {
     }
 
     private ProxiedDatabase proxied() throws SQLException {
-        return opened(ProxiedDatabase.on(eventsDb));
+        return opened(ProxiedDatabase.on(TestCluster.server()));
     }
 
     @Test

@@ -11,8 +11,8 @@ import io.eventsql.EventSql;
 import io.eventsql.ExpectedVersion;
 import io.eventsql.Settings;
 import io.eventsql.VersionConflictException;
-import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
@@ -22,8 +22,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -37,17 +35,6 @@ import org.junit.jupiter.api.Timeout;
 class GrowthInDoubtIT {
     private static final String APPEND = "SELECT eventsql.append_";
     private static final int KEYS = 30;
-    private static EmbeddedEventsDb server;
-
-    @BeforeAll
-    static void startServer() {
-        server = EmbeddedEventsDb.builder().durable(false).start();
-    }
-
-    @AfterAll
-    static void stopServer() {
-        server.close();
-    }
 
     @Test
     void publish_mapChangesBetweenCommitAndLostAnswer_storesOnce() throws Exception {
@@ -63,8 +50,8 @@ class GrowthInDoubtIT {
     @Test
     void publish_versionsExpectedAndMapChangesBeforeTheAnswer_outcomesAreThoseOfTheFirstAttempt() throws Exception {
         String stream = "expected";
-        try (ProxiedDatabase database = ProxiedDatabase.on(server);
-                HikariDataSource direct = Pools.pool(server, urlOf(database));
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server());
+                HikariDataSource direct = Pools.pool(TestCluster.server(), urlOf(database));
                 EventSql grower = EventSql.builder(direct).build();
                 EventSql publisher = EventSql.builder(database.pool())
                         .settings(Settings.builder()
@@ -108,8 +95,8 @@ class GrowthInDoubtIT {
     }
 
     private static void publishWhileGrowing(String stream, RequestFault fault, boolean storedBefore) throws Exception {
-        try (ProxiedDatabase database = ProxiedDatabase.on(server);
-                HikariDataSource direct = Pools.pool(server, urlOf(database));
+        try (ProxiedDatabase database = ProxiedDatabase.on(TestCluster.server());
+                HikariDataSource direct = Pools.pool(TestCluster.server(), urlOf(database));
                 EventSql grower = EventSql.builder(direct).build();
                 EventSql publisher = EventSql.builder(database.pool())
                         .settings(Settings.builder()

@@ -8,8 +8,10 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.SharedServerDatabase;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
@@ -20,8 +22,6 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -36,17 +36,6 @@ import org.junit.jupiter.api.Timeout;
 class MoveInDoubtIT {
     private static final String APPEND = "SELECT eventsql.append_";
     private static final int KEYS = 30;
-    private static EmbeddedEventsDb server;
-
-    @BeforeAll
-    static void startServer() {
-        server = EmbeddedEventsDb.builder().durable(false).start();
-    }
-
-    @AfterAll
-    static void stopServer() {
-        server.close();
-    }
 
     @Test
     void publish_slotsAreClosedBetweenCommitAndLostAnswer_storesOnce() throws Exception {
@@ -59,11 +48,10 @@ class MoveInDoubtIT {
     }
 
     private static void publishWhileMoving(String stream, RequestFault fault, boolean storedBefore) throws Exception {
-        String second = "second_" + stream;
-        server.createDatabase(second);
-        try (ProxiedDatabase giver = ProxiedDatabase.on(server);
-                HikariDataSource direct = Pools.pool(server, urlOf(giver.direct()));
-                HikariDataSource receiver = Pools.pool(server, server.jdbcUrl(second))) {
+        try (EventsDb second = SharedServerDatabase.create();
+                ProxiedDatabase giver = ProxiedDatabase.on(TestCluster.server());
+                HikariDataSource direct = Pools.pool(TestCluster.server(), urlOf(giver.direct()));
+                HikariDataSource receiver = Pools.pool(second)) {
             try (EventSql first = EventSql.builder(direct).build()) {
                 first.createStream(TestStreams.of(stream).withPartitions(1));
             }

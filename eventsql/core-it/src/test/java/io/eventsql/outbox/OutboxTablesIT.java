@@ -15,6 +15,7 @@ import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TablesTemplate;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.load.OutboxLoad;
 import java.nio.charset.StandardCharsets;
@@ -85,8 +86,17 @@ class OutboxTablesIT {
         shards.forEach(HikariDataSource::close);
     }
 
+    /** Returns a pool of a new database with the tables of a shard. */
     private static HikariDataSource pool() {
-        return Pools.pool(eventsDb, ((PGSimpleDataSource) eventsDb.createDatabase("outbox_" + ++databases)).getUrl());
+        return pool(TablesTemplate.copy(eventsDb, "outbox_" + ++databases));
+    }
+
+    private static HikariDataSource emptyPool() {
+        return pool(eventsDb.createDatabase("outbox_" + ++databases));
+    }
+
+    private static HikariDataSource pool(DataSource database) {
+        return Pools.pool(eventsDb, ((PGSimpleDataSource) database).getUrl());
     }
 
     private static EventSql open(List<HikariDataSource> shards, DataSource... outboxes) {
@@ -181,7 +191,7 @@ class OutboxTablesIT {
     /** Events for a shard that is blocked stay in the transfer table, while the others pass through it. */
     @Test
     void transfer_oldSnapshotOpenAndShardBlocked_staysSmallAndKeepsEvents() throws SQLException {
-        try (HikariDataSource standalone = pool();
+        try (HikariDataSource standalone = emptyPool();
                 EventSql other = open(shards, standalone);
                 Connection reader = standalone.getConnection()) {
             reader.setAutoCommit(false);
@@ -375,7 +385,7 @@ class OutboxTablesIT {
 
     @Test
     void open_outboxOfAnotherCluster_isRejected() throws SQLException {
-        try (HikariDataSource standalone = pool();
+        try (HikariDataSource standalone = emptyPool();
                 HikariDataSource otherShard = pool()) {
             open(shards, standalone).close();
             assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
@@ -390,7 +400,7 @@ class OutboxTablesIT {
 
     @Test
     void open_standaloneOutboxAsShardOfAnotherCluster_isRejected() throws SQLException {
-        try (HikariDataSource standalone = pool()) {
+        try (HikariDataSource standalone = emptyPool()) {
             open(shards, standalone).close();
             assertThatExceptionOfType(ShardIdentityException.class)
                     .isThrownBy(() -> open(List.of(standalone)).close())

@@ -11,6 +11,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.TablesTemplate;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.process.ChildProcess;
 import io.eventsql.fixture.process.ScheduleProcess;
@@ -89,8 +90,8 @@ class ScheduledCrashIT {
         try (EmbeddedEventsDb server = EmbeddedEventsDb.builder().start()) {
             eventsDb = server;
             shards = List.of(
-                    Pools.pool(server, ((PGSimpleDataSource) server.createDatabase("shard_a")).getUrl()),
-                    Pools.pool(server, ((PGSimpleDataSource) server.createDatabase("shard_b")).getUrl()));
+                    Pools.pool(server, ((PGSimpleDataSource) TablesTemplate.copy(server, "shard_a")).getUrl()),
+                    Pools.pool(server, ((PGSimpleDataSource) TablesTemplate.copy(server, "shard_b")).getUrl()));
             try {
                 open().close(); // creates the tables and the stream
                 killProcesses(random);

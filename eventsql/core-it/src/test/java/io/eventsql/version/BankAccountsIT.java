@@ -9,6 +9,7 @@ import io.eventsql.Outbox;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
 import java.nio.file.Path;
@@ -34,7 +35,7 @@ class BankAccountsIT {
 
     @Test
     void withdraw_accountHasTheMoneyOnce_succeedsOnce() {
-        try (EventsDb eventsDb = EventsDb.start();
+        try (EventsDb eventsDb = SharedServerDatabase.create();
                 HikariDataSource pool = Pools.pool(eventsDb);
                 EventSql eventSql = EventSql.builder(pool).build()) {
             BankAccounts.createStreams(eventSql);
@@ -61,7 +62,7 @@ class BankAccountsIT {
     @Test
     void accounts_competingProcessesAndAKill_areNeverOverdrawn() throws Exception {
         Random random = Seeds.random("BankAccountsIT");
-        try (EventsDb eventsDb = EventsDb.start();
+        try (EventsDb eventsDb = SharedServerDatabase.create();
                 HikariDataSource pool = Pools.pool(eventsDb);
                 EventSql eventSql = EventSql.builder(pool).build()) {
             BankAccounts.createStreams(eventSql);

@@ -10,6 +10,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.proxy.FaultProxy;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
@@ -48,7 +49,7 @@ class CompetingWritersIT {
 
     @BeforeAll
     static void startDatabase() {
-        eventsDb = EventsDb.start();
+        eventsDb = SharedServerDatabase.create();
     }
 
     @AfterAll

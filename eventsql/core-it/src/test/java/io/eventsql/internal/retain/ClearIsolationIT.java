@@ -49,7 +49,7 @@ class ClearIsolationIT {
     private static final long GATE = 4711;
     private static final int SERVER_CONNECTIONS = 4;
 
-    private final DataSource database = TestCluster.newDatabase();
+    private final DataSource database = TestCluster.newDatabaseWithTables();
     private final HikariDataSource pool = TestCluster.pool(database);
     private final EventSql eventSql = EventSql.builder(pool).build();
     private final ExecutorService threads = Executors.newCachedThreadPool();

@@ -91,7 +91,7 @@ class RetentionCrashIT {
 
     @BeforeEach
     void open() {
-        PGSimpleDataSource created = (PGSimpleDataSource) TestCluster.newDatabase();
+        PGSimpleDataSource created = (PGSimpleDataSource) TestCluster.newDatabaseWithTables();
         url = created.getUrl();
         database = TestCluster.pool(created);
         eventSql = EventSql.builder(database).build();
