@@ -4,10 +4,14 @@ import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.Settings;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.flink.sink.EventSerializer;
 import io.eventsql.flink.sink.EventSqlSink;
 import io.eventsql.flink.sink.EventSqlSinkBuilder;
+import io.eventsql.internal.schema.Migrator;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.SqlSchema;
 import io.eventsql.reader.ReaderSettings;
 import io.eventsql.reader.StreamPosition;
 import java.sql.Connection;
@@ -34,6 +38,9 @@ import org.jspecify.annotations.Nullable;
 public final class FlinkFixture implements AutoCloseable {
     private static final int SHARDS = 2;
     private static final int RESTARTS_MAX = 10;
+    /** Many in each job. With shorter ones, a job on busy processors does little else. */
+    private static final Duration CHECKPOINTS = Duration.ofMillis(200);
+
     private static final AtomicInteger NUMBERS = new AtomicInteger();
 
     public final EventSql eventSql;
@@ -43,14 +50,25 @@ public final class FlinkFixture implements AutoCloseable {
     private final List<String> urls = new ArrayList<>();
 
     private static final class Server {
+        static final String TABLES = "tables";
         static final EmbeddedEventsDb DB =
                 EmbeddedEventsDb.builder().setting("shared_buffers", "32MB").start();
+
+        static {
+            Settings settings = Settings.builder().build();
+            try {
+                new Migrator(new SqlSchema(settings.schema()), true)
+                        .migrate(new Database(DB.createDatabase(TABLES), settings.networkTimeout()));
+            } catch (SQLException e) {
+                throw new ExceptionInInitializerError(e);
+            }
+        }
     }
 
     public FlinkFixture() {
         for (int i = 0; i < SHARDS; i++) {
             String name = "flink_" + NUMBERS.incrementAndGet();
-            databases.add(server.createDatabase(name));
+            databases.add(server.createDatabase(name, Server.TABLES)); // which is faster than migrating each
             urls.add(server.jdbcUrl(name));
             HikariConfig config = new HikariConfig();
             config.setDataSource(databases.get(i));
@@ -123,7 +141,7 @@ public final class FlinkFixture implements AutoCloseable {
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY, "fixed-delay");
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, RESTARTS_MAX);
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, Duration.ofMillis(1));
-        configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, Duration.ofMillis(50));
+        configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, CHECKPOINTS);
         StreamExecutionEnvironment environment =
                 StreamExecutionEnvironment.createLocalEnvironment(parallelism, configuration);
         environment.setParallelism(parallelism);

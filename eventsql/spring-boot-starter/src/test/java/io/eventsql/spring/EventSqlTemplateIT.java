@@ -55,7 +55,7 @@ class EventSqlTemplateIT extends TemplateFixture {
 
     @Test
     void publish_inATransactionOfAnotherDatabase_isRejectedWithAdvice() {
-        run(app -> new TransactionTemplate(new DataSourceTransactionManager(eventsDb.dataSource()))
+        run(app -> new TransactionTemplate(new DataSourceTransactionManager(EVENTS_DB.dataSource()))
                 .executeWithoutResult(status -> {
                     assertThatThrownBy(() -> app.events().publish("orders", "x"))
                             .isInstanceOf(TransactionNotJoinableException.class)

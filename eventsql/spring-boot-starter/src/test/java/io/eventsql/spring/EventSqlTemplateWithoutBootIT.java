@@ -9,8 +9,8 @@ import io.eventsql.EventSql;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.fixture.TestPools;
+import io.eventsql.spring.fixture.TestServer;
 import java.util.List;
 import java.util.Map;
 import javax.sql.DataSource;
@@ -29,7 +29,6 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
 
 /** The template in a plain Spring application. */
 class EventSqlTemplateWithoutBootIT {
-    private EventsDb eventsDb;
     private TestPools pools;
     private AnnotationConfigApplicationContext application;
 
@@ -95,10 +94,9 @@ class EventSqlTemplateWithoutBootIT {
 
     @BeforeEach
     void start() {
-        eventsDb = EventsDb.start();
         pools = new TestPools();
         application = new AnnotationConfigApplicationContext();
-        application.registerBean(DataSource.class, () -> pools.pool(eventsDb.createDatabase("without_boot")));
+        application.registerBean(DataSource.class, () -> pools.pool(TestServer.newDatabase()));
         application.register(App.class);
         application.refresh();
     }
@@ -107,7 +105,6 @@ class EventSqlTemplateWithoutBootIT {
     void stop() {
         application.close();
         pools.close();
-        eventsDb.close();
     }
 
     private List<StoredEvent> stored() {

@@ -9,8 +9,8 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlTemplateAutoConfiguration;
 import io.eventsql.spring.fixture.TestPools;
+import io.eventsql.spring.fixture.TestServer;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -39,17 +39,15 @@ abstract class TemplateFixture {
         EventSqlTemplateAutoConfiguration.class
     };
 
-    static final AtomicInteger DATABASES = new AtomicInteger();
     static final TestPools POOLS = new TestPools();
     static final TestPools SHARED_POOLS = new TestPools();
-    static EventsDb eventsDb;
+    static final EventsDb EVENTS_DB = TestServer.get();
     static AnnotationConfigApplicationContext shared;
 
     record Order(String id, int total) {}
 
     @BeforeAll
-    static void startServer() {
-        eventsDb = EventsDb.start();
+    static void startSharedApplication() {
         shared = new AnnotationConfigApplicationContext();
         shared.registerBean(DataSource.class, () -> newDatabase(SHARED_POOLS));
         TestPropertyValues.of(
@@ -62,10 +60,9 @@ abstract class TemplateFixture {
     }
 
     @AfterAll
-    static void stopServer() {
+    static void stopSharedApplication() {
         shared.close();
         SHARED_POOLS.close();
-        eventsDb.close();
     }
 
     @AfterEach
@@ -78,7 +75,7 @@ abstract class TemplateFixture {
     }
 
     static DataSource newDatabase(TestPools pools) {
-        DataSource dataSource = pools.pool(eventsDb.createDatabase("template_" + DATABASES.incrementAndGet()));
+        DataSource dataSource = pools.pool(TestServer.newDatabase());
         new JdbcTemplate(dataSource).execute("CREATE TABLE orders (id text PRIMARY KEY)");
         return dataSource;
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.StreamSpec;
+import io.eventsql.spring.fixture.TestServer;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
@@ -44,7 +45,7 @@ class TemplateTransactionManagersIT extends TemplateFixture {
                 .withPropertyValues("eventsql.template.unjoinable-transaction=publish-directly")
                 .run(context -> {
                     App app = new App(context);
-                    new TransactionTemplate(new DataSourceTransactionManager(eventsDb.dataSource()))
+                    new TransactionTemplate(new DataSourceTransactionManager(EVENTS_DB.dataSource()))
                             .executeWithoutResult(status -> {
                                 app.events().publish("orders", "direct", "x");
                                 assertThat(app.keys()).containsExactly("direct");
@@ -69,7 +70,7 @@ class TemplateTransactionManagersIT extends TemplateFixture {
                 .withBean(
                         "other",
                         PlatformTransactionManager.class,
-                        () -> new DataSourceTransactionManager(eventsDb.dataSource()))
+                        () -> new DataSourceTransactionManager(EVENTS_DB.dataSource()))
                 .run(context -> {
                     App app = new App(context);
                     app.transaction().executeWithoutResult(status -> {
@@ -153,12 +154,11 @@ class TemplateTransactionManagersIT extends TemplateFixture {
 
     @Test
     void publish_applicationsDatabaseIsNoShard_goesThroughItsOutbox() {
-        eventsDb.createDatabase("template_shard");
         application()
                 .withPropertyValues(
-                        "eventsql.shards.only.url=" + eventsDb.jdbcUrl("template_shard"),
-                        "eventsql.shards.only.username=" + eventsDb.username(),
-                        "eventsql.shards.only.password=" + eventsDb.password())
+                        "eventsql.shards.only.url=" + TestServer.newUrl(),
+                        "eventsql.shards.only.username=" + EVENTS_DB.username(),
+                        "eventsql.shards.only.password=" + EVENTS_DB.password())
                 .run(context -> {
                     App app = new App(context);
                     app.transaction().executeWithoutResult(status -> {
@@ -181,12 +181,11 @@ class TemplateTransactionManagersIT extends TemplateFixture {
 
     @Test
     void publish_applicationsDatabaseWithoutOutbox_isRejected() {
-        eventsDb.createDatabase("template_shard_alone");
         application()
                 .withPropertyValues(
-                        "eventsql.shards.only.url=" + eventsDb.jdbcUrl("template_shard_alone"),
-                        "eventsql.shards.only.username=" + eventsDb.username(),
-                        "eventsql.shards.only.password=" + eventsDb.password(),
+                        "eventsql.shards.only.url=" + TestServer.newUrl(),
+                        "eventsql.shards.only.username=" + EVENTS_DB.username(),
+                        "eventsql.shards.only.password=" + EVENTS_DB.password(),
                         "eventsql.outbox.application-data-source=false")
                 .run(context -> {
                     App app = new App(context);

@@ -64,7 +64,7 @@ class SinkGrowthIT {
         try (TestCluster cluster = new TestCluster(folder)) {
             JobID id = cluster.submit(
                     2,
-                    Duration.ofMillis(50),
+                    Duration.ofMillis(200),
                     null,
                     environment -> job.add(
                             environment,

@@ -3,11 +3,9 @@ package io.eventsql.spring.boot;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.EventSqlDataSource;
 import io.eventsql.spring.fixture.TestPools;
-import java.util.concurrent.atomic.AtomicInteger;
+import io.eventsql.spring.fixture.TestServer;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -17,9 +15,8 @@ import org.springframework.jdbc.core.JdbcTemplate;
 
 /** Applications over new databases. */
 abstract class AutoConfigurationFixture {
-    static final AtomicInteger DATABASES = new AtomicInteger();
     static final TestPools POOLS = new TestPools();
-    static EventsDb eventsDb;
+    static final EventsDb EVENTS_DB = TestServer.get();
 
     final ApplicationContextRunner application = new ApplicationContextRunner()
             .withConfiguration(AutoConfigurations.of(
@@ -27,30 +24,18 @@ abstract class AutoConfigurationFixture {
                     EventSqlAutoConfiguration.class,
                     EventSqlTemplateAutoConfiguration.class));
 
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EventsDb.start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
-
     @AfterEach
     void closePools() {
         POOLS.close();
     }
 
+    /** Returns a pool over a new database with the library's empty tables. */
     static DataSource newDatabase() {
-        return POOLS.pool(eventsDb.createDatabase("auto_" + DATABASES.incrementAndGet()));
+        return POOLS.pool(TestServer.newDatabase());
     }
 
-    /** Returns the URL of a new database. */
-    static String newUrl() {
-        String name = "auto_" + DATABASES.incrementAndGet();
-        eventsDb.createDatabase(name);
-        return eventsDb.jdbcUrl(name);
+    static DataSource emptyDatabase() {
+        return POOLS.pool(TestServer.emptyDatabase());
     }
 
     /** Returns an application with new databases as shards, named a, b … */
@@ -58,9 +43,9 @@ abstract class AutoConfigurationFixture {
         ApplicationContextRunner runner = application;
         for (char name = 'a'; name < 'a' + count; name++) {
             runner = runner.withPropertyValues(
-                    "eventsql.shards." + name + ".url=" + newUrl(),
-                    "eventsql.shards." + name + ".username=" + eventsDb.username(),
-                    "eventsql.shards." + name + ".password=" + eventsDb.password(),
+                    "eventsql.shards." + name + ".url=" + TestServer.newUrl(),
+                    "eventsql.shards." + name + ".username=" + EVENTS_DB.username(),
+                    "eventsql.shards." + name + ".password=" + EVENTS_DB.password(),
                     "eventsql.shards." + name + ".hikari.minimum-idle=1");
         }
         return runner;

@@ -134,8 +134,8 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     @Test
     void dataSource_several_failsWithTheirNames() {
         application
-                .withBean("one", DataSource.class, () -> eventsDb.dataSource())
-                .withBean("two", DataSource.class, () -> eventsDb.dataSource())
+                .withBean("one", DataSource.class, () -> EVENTS_DB.dataSource())
+                .withBean("two", DataSource.class, () -> EVENTS_DB.dataSource())
                 .run(context -> assertThat(context)
                         .getFailure()
                         .rootCause()
@@ -181,7 +181,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void customizers_changeTheBuilderLast() {
-        DataSource own = newDatabase();
+        DataSource own = emptyDatabase();
         application
                 .withBean(DataSource.class, () -> own)
                 .withPropertyValues("eventsql.schema=overruled")
@@ -298,7 +298,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     /** The schema is prepared by a database initializer that Spring Boot runs first. */
     @Test
     void eventSql_withDatabaseInitializer_isCreatedAfterIt() {
-        DataSource own = newDatabase();
+        DataSource own = emptyDatabase();
         application
                 .withConfiguration(AutoConfigurations.of(DataSourceInitializationAutoConfiguration.class))
                 .withBean(DataSource.class, () -> own)

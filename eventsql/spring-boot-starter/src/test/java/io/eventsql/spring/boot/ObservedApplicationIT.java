@@ -11,11 +11,11 @@ import io.eventsql.PartitionState;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.EventSqlListener;
 import io.eventsql.spring.EventSqlObservations;
 import io.eventsql.spring.EventSqlTemplate;
 import io.eventsql.spring.fixture.Spans;
+import io.eventsql.spring.fixture.TestServer;
 import io.eventsql.spring.internal.actuate.EventSqlEndpoint;
 import io.opentelemetry.api.trace.SpanKind;
 import io.opentelemetry.sdk.trace.data.SpanData;
@@ -52,7 +52,6 @@ import tools.jackson.databind.ObjectMapper;
 
 /** A whole application: its responses over HTTP, and its traces. */
 class ObservedApplicationIT {
-    private static EventsDb eventsDb;
     private static ConfigurableApplicationContext application;
     private static EventSql eventSql;
     private static HttpClient client;
@@ -60,7 +59,6 @@ class ObservedApplicationIT {
     @BeforeAll
     static void startApplication() {
         client = HttpClient.newHttpClient();
-        eventsDb = EventsDb.start();
         application = start("management.endpoints.web.exposure.include=health,prometheus,eventsql");
         eventSql = application.getBean(EventSql.class);
     }
@@ -69,7 +67,6 @@ class ObservedApplicationIT {
     static void stopApplication() {
         client.close();
         application.close();
-        eventsDb.close();
     }
 
     @SpringBootConfiguration
@@ -116,9 +113,9 @@ class ObservedApplicationIT {
         return new SpringApplicationBuilder(App.class)
                 .properties(
                         "server.port=0",
-                        "spring.datasource.url=" + eventsDb.jdbcUrl(),
-                        "spring.datasource.username=" + eventsDb.username(),
-                        "spring.datasource.password=" + eventsDb.password(),
+                        "spring.datasource.url=" + TestServer.newUrl(),
+                        "spring.datasource.username=" + TestServer.get().username(),
+                        "spring.datasource.password=" + TestServer.get().password(),
                         "spring.datasource.hikari.maximum-pool-size=20",
                         "management.endpoint.health.show-details=always",
                         "management.tracing.sampling.probability=1",

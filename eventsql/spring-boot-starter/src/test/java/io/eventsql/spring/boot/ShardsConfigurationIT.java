@@ -11,6 +11,7 @@ import io.eventsql.Outbox;
 import io.eventsql.ReplicaStatus;
 import io.eventsql.ShardInfo;
 import io.eventsql.spring.EventSqlTemplate;
+import io.eventsql.spring.fixture.TestServer;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
@@ -212,13 +213,13 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     /** The pools are no beans, so that Spring Boot configures the application's own DataSource. */
     @Test
     void shards_nextToSpringDataSourceProperties_doNotAffectThem() {
-        String url = newUrl();
+        String url = TestServer.newUrl();
         withShards(2)
                 .withConfiguration(AutoConfigurations.of(DataSourceAutoConfiguration.class))
                 .withPropertyValues(
                         "spring.datasource.url=" + url,
-                        "spring.datasource.username=" + eventsDb.username(),
-                        "spring.datasource.password=" + eventsDb.password())
+                        "spring.datasource.username=" + EVENTS_DB.username(),
+                        "spring.datasource.password=" + EVENTS_DB.password())
                 .run(context -> {
                     DataSource own = context.getBean(DataSource.class);
                     assertThat(new JdbcTemplate(own).queryForObject("SELECT current_database()", String.class))
@@ -290,13 +291,13 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     /** Spring Boot alone would require a DataSource of the application. */
     @Test
     void shards_withoutDataSourceOfTheApplication_areSufficient() {
-        String url = newUrl();
+        String url = TestServer.newUrl();
         try (ConfigurableApplicationContext context = new SpringApplicationBuilder(Empty.class)
                 .web(WebApplicationType.NONE)
                 .properties(
                         "eventsql.shards.only.url=" + url,
-                        "eventsql.shards.only.username=" + eventsDb.username(),
-                        "eventsql.shards.only.password=" + eventsDb.password(),
+                        "eventsql.shards.only.username=" + EVENTS_DB.username(),
+                        "eventsql.shards.only.password=" + EVENTS_DB.password(),
                         "eventsql.streams.orders.partitions=1")
                 .run()) {
             assertThat(context.getBeansOfType(DataSource.class)).isEmpty();

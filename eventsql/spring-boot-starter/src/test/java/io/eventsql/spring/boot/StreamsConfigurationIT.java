@@ -26,7 +26,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     @Test
     void settings_ofProperties_areTheLibrarys() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::emptyDatabase)
                 .withPropertyValues("eventsql.schema=elsewhere", "eventsql.streams.orders.json=true")
                 .run(context -> assertThat(new JdbcTemplate(context.getBean(DataSource.class))
                                 .queryForObject(

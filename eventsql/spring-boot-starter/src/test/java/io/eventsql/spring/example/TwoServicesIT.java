@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.example.mail.MailService;
 import io.eventsql.spring.example.mail.Mailer;
 import io.eventsql.spring.example.orders.OrderPlaced;
 import io.eventsql.spring.example.orders.OrderService;
 import io.eventsql.spring.example.orders.Orders;
+import io.eventsql.spring.fixture.TestServer;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.WebApplicationType;
@@ -23,9 +23,9 @@ class TwoServicesIT {
 
     @Test
     void order_placed_isMailedByTheOtherApplication_rejectedOneIsNot() {
-        try (EventsDb eventsDb = EventsDb.start();
-                ConfigurableApplicationContext orderService = start(OrderService.class, eventsDb);
-                ConfigurableApplicationContext mailService = start(MailService.class, eventsDb)) {
+        String url = TestServer.newUrl();
+        try (ConfigurableApplicationContext orderService = start(OrderService.class, url);
+                ConfigurableApplicationContext mailService = start(MailService.class, url)) {
             orderService
                     .getBean(JdbcTemplate.class)
                     .execute("CREATE TABLE orders (id text PRIMARY KEY, cents int NOT NULL)");
@@ -43,13 +43,13 @@ class TwoServicesIT {
         }
     }
 
-    private static ConfigurableApplicationContext start(Class<?> application, EventsDb eventsDb) {
+    private static ConfigurableApplicationContext start(Class<?> application, String url) {
         return new SpringApplicationBuilder(application)
                 .web(WebApplicationType.NONE)
                 .run(
-                        "--spring.datasource.url=" + eventsDb.jdbcUrl(),
-                        "--spring.datasource.username=" + eventsDb.username(),
-                        "--spring.datasource.password=" + eventsDb.password(),
+                        "--spring.datasource.url=" + url,
+                        "--spring.datasource.username=" + TestServer.get().username(),
+                        "--spring.datasource.password=" + TestServer.get().password(),
                         "--eventsql.streams.orders.partitions=10",
                         "--spring.jmx.enabled=false");
     }

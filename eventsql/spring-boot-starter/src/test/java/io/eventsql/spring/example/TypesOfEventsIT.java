@@ -5,13 +5,13 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.EventSql;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.EventSqlTemplate;
 import io.eventsql.spring.EventTypes;
 import io.eventsql.spring.example.billing.Billing;
 import io.eventsql.spring.example.billing.BillingService;
 import io.eventsql.spring.example.billing.OrderPaid;
 import io.eventsql.spring.example.orders.OrderPlaced;
+import io.eventsql.spring.fixture.TestServer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Map;
@@ -24,8 +24,7 @@ import org.springframework.context.ConfigurableApplicationContext;
 class TypesOfEventsIT {
     @Test
     void events_ofSeveralTypesAndVersions_goToTheirMethods() {
-        try (EventsDb eventsDb = EventsDb.start();
-                ConfigurableApplicationContext application = start(eventsDb)) {
+        try (ConfigurableApplicationContext application = start()) {
             EventSql eventSql = application.getBean(EventSql.class);
             assertThat(application.getBean(EventTypes.class).find("order-paid")).isEqualTo(OrderPaid.class);
             EventSqlTemplate.of(eventSql)
@@ -47,13 +46,13 @@ class TypesOfEventsIT {
         }
     }
 
-    private static ConfigurableApplicationContext start(EventsDb eventsDb) {
+    private static ConfigurableApplicationContext start() {
         return new SpringApplicationBuilder(BillingService.class)
                 .web(WebApplicationType.NONE)
                 .run(
-                        "--spring.datasource.url=" + eventsDb.jdbcUrl(),
-                        "--spring.datasource.username=" + eventsDb.username(),
-                        "--spring.datasource.password=" + eventsDb.password(),
+                        "--spring.datasource.url=" + TestServer.newUrl(),
+                        "--spring.datasource.username=" + TestServer.get().username(),
+                        "--spring.datasource.password=" + TestServer.get().password(),
                         "--eventsql.streams.orders.partitions=10",
                         "--spring.jmx.enabled=false");
     }

@@ -11,6 +11,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.StoredEvent;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.TransactionNotJoinableException;
+import io.eventsql.spring.fixture.TestServer;
 import io.eventsql.spring.shop.JpaShop.JpaOrders;
 import io.eventsql.spring.shop.Shop.OrderPlaced;
 import io.eventsql.spring.shop.Shop.Orders;
@@ -18,50 +19,43 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.jooq.DSLContext;
 import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.DriverManagerDataSource;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /** Whole applications, as Spring Boot configures them, with transactions of JDBC and JPA. */
 class ShopIT {
-    private static final AtomicInteger DATABASES = new AtomicInteger();
     private static final String WITHOUT_JPA =
             "spring.autoconfigure.exclude=org.springframework.boot.hibernate.autoconfigure.HibernateJpaAutoConfiguration,"
                     + "org.springframework.boot.data.jpa.autoconfigure.DataJpaRepositoriesAutoConfiguration";
     private static final Map<Class<?>, ConfigurableApplicationContext> SHARED = new HashMap<>();
-    private static EventsDb eventsDb;
 
     /** The offset of the first event of the test. */
     private long from;
 
-    @BeforeAll
-    static void startServer() {
-        eventsDb = EventsDb.start();
-    }
-
     @AfterAll
-    static void stopServer() {
+    static void closeApplications() {
         SHARED.values().forEach(ConfigurableApplicationContext::close);
-        eventsDb.close();
+        SHARED.clear();
     }
 
     private static ConfigurableApplicationContext start(Class<?> part, String... properties) {
-        String database = "shop_" + DATABASES.incrementAndGet();
-        JdbcTemplate jdbc = new JdbcTemplate(eventsDb.createDatabase(database));
+        String url = TestServer.newUrl();
+        EventsDb server = TestServer.get();
+        JdbcTemplate jdbc = new JdbcTemplate(new DriverManagerDataSource(url, server.username(), server.password()));
         jdbc.execute("CREATE TABLE orders (id text PRIMARY KEY)");
         jdbc.execute("CREATE TABLE notes (id text PRIMARY KEY, content text)");
         List<String> all = new ArrayList<>(List.of(
-                "spring.datasource.url=" + eventsDb.jdbcUrl(database),
-                "spring.datasource.username=" + eventsDb.username(),
-                "spring.datasource.password=" + eventsDb.password(),
+                "spring.datasource.url=" + url,
+                "spring.datasource.username=" + server.username(),
+                "spring.datasource.password=" + server.password(),
                 "spring.main.banner-mode=off",
                 "eventsql.streams.orders.partitions=1"));
         all.addAll(List.of(properties));

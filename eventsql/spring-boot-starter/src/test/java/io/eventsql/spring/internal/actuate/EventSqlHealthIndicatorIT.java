@@ -9,7 +9,6 @@ import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StreamSpec;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlHealthAutoConfiguration;
@@ -23,9 +22,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -38,8 +35,6 @@ import org.springframework.context.ApplicationContext;
 
 /** The status of the health indicator. */
 class EventSqlHealthIndicatorIT {
-    private static EventsDb eventsDb;
-
     /** Only a database that hangs takes that long. */
     private final ApplicationContextRunner application = new ApplicationContextRunner()
             .withPropertyValues("eventsql.health.timeout=30s")
@@ -48,19 +43,9 @@ class EventSqlHealthIndicatorIT {
 
     private FreshDatabase database;
 
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EventsDb.start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
-
     @BeforeEach
     void openDatabase() {
-        database = new FreshDatabase(eventsDb);
+        database = new FreshDatabase();
     }
 
     @AfterEach
@@ -134,7 +119,7 @@ class EventSqlHealthIndicatorIT {
     @Test
     void partitionStopped_isListed_withTheConfiguredStatus() {
         assertStopped(application(), Status.UP);
-        try (FreshDatabase other = new FreshDatabase(eventsDb)) {
+        try (FreshDatabase other = new FreshDatabase()) {
             assertStopped(
                     application
                             .withBean(DataSource.class, other::dataSource)

@@ -7,11 +7,11 @@ import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.StreamSpec;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlListenerAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlTemplateAutoConfiguration;
 import io.eventsql.spring.fixture.TestPools;
+import io.eventsql.spring.fixture.TestServer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Map;
@@ -28,20 +28,14 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 /** One database of a test class; a stream for each test; applications over it. */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 abstract class ListenerFixture {
-    private static final AtomicInteger DATABASES = new AtomicInteger();
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
     HikariDataSource pool;
     EventSql eventSql;
     String stream;
 
-    /** One server for the test classes of this JVM. */
-    private static final class Server {
-        static final EventsDb DB = EventsDb.start();
-    }
-
     static DataSource newDatabase() {
-        return Server.DB.createDatabase("listener_" + DATABASES.incrementAndGet());
+        return TestServer.newDatabase();
     }
 
     static HikariDataSource pool(DataSource database) {

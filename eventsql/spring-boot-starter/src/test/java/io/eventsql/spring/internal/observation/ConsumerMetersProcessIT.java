@@ -8,8 +8,8 @@ import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.StreamSpec;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.fixture.TestPools;
+import io.eventsql.spring.fixture.TestServer;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -22,6 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.springframework.jdbc.datasource.DriverManagerDataSource;
 
 /**
  * Goal: the meters of a consumer remain when all its members are dead, and one process at a time has them. Method: processes
@@ -33,14 +34,15 @@ class ConsumerMetersProcessIT {
     private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private final List<Child> children = new ArrayList<>();
-    private EventsDb eventsDb;
+    private String url;
     private HikariDataSource pool;
     private EventSql eventSql;
 
     @BeforeEach
     void startDatabase() {
-        eventsDb = EventsDb.start();
-        pool = TestPools.newPool(eventsDb.dataSource());
+        url = TestServer.newUrl();
+        pool = TestPools.newPool(
+                new DriverManagerDataSource(url, TestServer.get().username(), TestServer.get().password()));
         eventSql = EventSql.builder(pool).build();
         eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
     }
@@ -50,7 +52,6 @@ class ConsumerMetersProcessIT {
         children.forEach(child -> child.process.destroyForcibly());
         eventSql.close();
         pool.close();
-        eventsDb.close();
     }
 
     /** A process and the lines that it has printed. */
@@ -108,9 +109,9 @@ class ConsumerMetersProcessIT {
                 "-cp",
                 System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
                 MeteredProcess.class.getName(),
-                eventsDb.jdbcUrl(),
-                eventsDb.username(),
-                eventsDb.password(),
+                url,
+                TestServer.get().username(),
+                TestServer.get().password(),
                 role,
                 Long.toString(INTERVAL.toMillis())));
         children.add(child);

@@ -12,7 +12,6 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlMetricsAutoConfiguration;
@@ -33,8 +32,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration;
@@ -49,8 +46,6 @@ class EventSqlMetersIT {
     /** Generous, so that only a hang fails. */
     private static final Duration DEADLINE = Duration.ofSeconds(120);
 
-    private static EventsDb eventsDb;
-
     private final ApplicationContextRunner application = new ApplicationContextRunner()
             .withPropertyValues("eventsql.metrics.outbox-interval=50ms")
             .withConfiguration(
@@ -60,22 +55,12 @@ class EventSqlMetersIT {
             SimpleMetricsExportAutoConfiguration.class,
             CompositeMeterRegistryAutoConfiguration.class));
 
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EventsDb.start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
-
     private void run(BiConsumer<EventSql, MeterRegistry> test) {
         run(metered, test);
     }
 
     private void run(ApplicationContextRunner runner, BiConsumer<EventSql, MeterRegistry> test) {
-        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+        try (FreshDatabase database = new FreshDatabase()) {
             runner.withBean(DataSource.class, database::dataSource).run(context -> {
                 EventSql eventSql = context.getBean(EventSql.class);
                 eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
@@ -279,7 +264,7 @@ class EventSqlMetersIT {
     /** The relay waits for a row that the test has locked, so that there is a backlog. */
     @Test
     void outbox_backlog_isShown() {
-        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+        try (FreshDatabase database = new FreshDatabase()) {
             metered.withBean(DataSource.class, database::dataSource).run(context -> {
                 EventSql eventSql = context.getBean(EventSql.class);
                 MeterRegistry registry = context.getBean(MeterRegistry.class);
@@ -315,7 +300,7 @@ class EventSqlMetersIT {
 
     @Test
     void outbox_databaseHangs_scrapesRespond() {
-        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+        try (FreshDatabase database = new FreshDatabase()) {
             metered.withBean(DataSource.class, database::dataSource).run(context -> {
                 MeterRegistry registry = context.getBean(MeterRegistry.class);
                 await().untilAsserted(() ->
@@ -400,7 +385,7 @@ class EventSqlMetersIT {
 
     @Test
     void withoutARegistry_thereAreNoMeters() {
-        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+        try (FreshDatabase database = new FreshDatabase()) {
             application
                     .withBean(DataSource.class, database::dataSource)
                     .run(context -> assertThat(context)

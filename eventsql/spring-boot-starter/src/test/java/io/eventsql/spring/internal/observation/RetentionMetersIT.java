@@ -6,7 +6,6 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.RetentionStatus;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlMetricsAutoConfiguration;
 import io.eventsql.spring.fixture.FreshDatabase;
@@ -17,8 +16,6 @@ import java.sql.Statement;
 import java.time.Duration;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration;
@@ -33,8 +30,6 @@ import org.springframework.jdbc.core.JdbcTemplate;
  * other one, which is empty, is not dropped.
  */
 class RetentionMetersIT {
-    private static EventsDb eventsDb;
-
     private final ApplicationContextRunner metered = new ApplicationContextRunner()
             .withPropertyValues(
                     "eventsql.streams.logs.partitions=1",
@@ -47,19 +42,9 @@ class RetentionMetersIT {
                     SimpleMetricsExportAutoConfiguration.class,
                     CompositeMeterRegistryAutoConfiguration.class));
 
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EventsDb.start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
-
     @Test
     void retention_segmentsExpire_areCountedAndShownUntilTheirTablesAreDropped() {
-        try (FreshDatabase fresh = new FreshDatabase(eventsDb)) {
+        try (FreshDatabase fresh = new FreshDatabase()) {
             metered.withBean(DataSource.class, fresh::dataSource).run(context -> {
                 EventSql eventSql = context.getBean(EventSql.class);
                 DataSource database = eventSql.shards().getFirst().dataSource();

@@ -10,16 +10,13 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.PartitionState;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StreamSpec;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlMetricsAutoConfiguration;
 import io.eventsql.spring.fixture.FreshDatabase;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -40,23 +37,12 @@ class StoppedPartitionsIT {
     private static final ConsumerSpec PARKING = ConsumerSpec.of("orders", "parking")
             .withFailurePolicy(FailurePolicy.PARK_KEY)
             .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
-    private static EventsDb eventsDb;
 
     private FreshDatabase database;
 
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EventsDb.start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
-
     @BeforeEach
     void newDatabase() {
-        database = new FreshDatabase(eventsDb);
+        database = new FreshDatabase();
     }
 
     @AfterEach
