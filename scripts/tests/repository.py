@@ -32,7 +32,8 @@ class Repository:
 
     @staticmethod
     def create(root: Path, kind: str) -> "Repository":
-        shutil.copytree(SCRIPTS, root / "scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
+        # With what Python has compiled: otherwise every test would compile the scripts again.
+        shutil.copytree(SCRIPTS, root / "scripts", ignore=shutil.ignore_patterns("tests"))
         for jar in (*build.JARS, build.STAMP):
             (root / jar).parent.mkdir(parents=True, exist_ok=True)
             (root / jar).touch()

@@ -5,7 +5,6 @@ SIGTERM and then write a result, like real ones; "lost" the summary exits with 1
 benchmark and the first run of a workload. A workload's file contains its plan as JSON.
 """
 
-import http.server
 import json
 import os
 import signal
@@ -39,6 +38,9 @@ def events_db() -> None:
 
 
 def app() -> None:
+    # Takes longer to import than everything else that the other programs do.
+    import http.server
+
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200 if self.path == "/actuator/health" else 404)
