@@ -15,6 +15,7 @@ import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.source.ConnectorTransactionBoundaries;
 import org.apache.kafka.connect.source.ExactlyOnceSupport;
 import org.apache.kafka.connect.source.SourceConnector;
+import org.apache.kafka.connect.source.SourceConnectorContext;
 import org.apache.kafka.connect.util.ConnectorUtils;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -57,8 +58,9 @@ public final class EventSqlSourceConnector extends SourceConnector {
     public void start(Map<String, String> newProperties) {
         properties = Map.copyOf(newProperties);
         ConnectorConfig config = ConnectorConfig.ofConnector(newProperties);
+        SourceConnectorContext worker = context();
         PartitionDiscovery started =
-                new PartitionDiscovery(config, () -> context().requestTaskReconfiguration());
+                new PartitionDiscovery(config, worker::requestTaskReconfiguration, worker::raiseError);
         discovery = started;
         try {
             started.find();

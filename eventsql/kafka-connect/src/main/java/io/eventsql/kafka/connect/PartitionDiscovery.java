@@ -2,11 +2,14 @@ package io.eventsql.kafka.connect;
 
 import io.eventsql.reader.EventReader;
 import io.eventsql.reader.PartitionRange;
+import io.eventsql.reader.ShardIdentityException;
 import io.eventsql.reader.StreamPartition;
 import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.apache.kafka.connect.errors.ConnectException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -17,6 +20,7 @@ final class PartitionDiscovery implements AutoCloseable {
 
     private final ConnectorConfig config;
     private final Runnable onChange;
+    private final Consumer<ConnectException> onFailure;
     private final ScheduledExecutorService timer;
     /** The partitions that the tasks were given; empty before. */
     private volatile List<StreamPartition> assigned = List.of();
@@ -27,10 +31,13 @@ final class PartitionDiscovery implements AutoCloseable {
      * Starts looking for other partitions once {@link #assign} was called.
      *
      * @param onChange called on a thread of its own, with each poll that finds others, until they are assigned
+     * @param onFailure called on the same thread if the databases given are not all that have events: the running tasks read
+     *     the others, and would not notice
      */
-    PartitionDiscovery(ConnectorConfig config, Runnable onChange) {
+    PartitionDiscovery(ConnectorConfig config, Runnable onChange, Consumer<ConnectException> onFailure) {
         this.config = config;
         this.onChange = onChange;
+        this.onFailure = onFailure;
         this.timer = Executors.newSingleThreadScheduledExecutor(task -> {
             Thread thread = new Thread(task, "eventsql-partition-discovery");
             thread.setDaemon(true);
@@ -69,6 +76,9 @@ final class PartitionDiscovery implements AutoCloseable {
                 LOG.info("The partitions of {} have changed; the tasks are configured anew", config.source());
                 onChange.run();
             }
+        } catch (ShardIdentityException e) {
+            onFailure.accept(
+                    new ConnectException(e.getMessage() + ". Correct " + ConnectorConfig.URL + " of the connector", e));
         } catch (RuntimeException e) {
             LOG.warn(
                     "Looking for new partitions of {} failed; retrying in {}: {}",

@@ -37,13 +37,25 @@ final class ConnectFixture implements AutoCloseable {
             String name = "connect_" + NUMBERS.incrementAndGet();
             databases.add(server.createDatabase(name));
             urls.add(server.jdbcUrl(name));
-            HikariConfig config = new HikariConfig();
-            config.setDataSource(databases.get(i));
-            config.setMaximumPoolSize(20);
-            config.setMinimumIdle(0);
-            pools.add(new HikariDataSource(config));
+            pools.add(pool(databases.get(i)));
         }
         eventSql = EventSql.builder(pools).build();
+    }
+
+    private static HikariDataSource pool(DataSource database) {
+        HikariConfig config = new HikariConfig();
+        config.setDataSource(database);
+        config.setMaximumPoolSize(20);
+        config.setMinimumIdle(0);
+        return new HikariDataSource(config);
+    }
+
+    /** Moves keys to a third shard, whose database is not in {@link #properties}. */
+    void moveKeysToAnotherShard() {
+        pools.add(pool(server.createDatabase("connect_" + NUMBERS.incrementAndGet())));
+        try (EventSql three = EventSql.builder(pools).addShards().build()) {
+            three.moveShards(List.of(0, 1, 2));
+        }
     }
 
     /** Publishes the numbers of a range as text, with the keys {@code k0} to {@code k9}. */

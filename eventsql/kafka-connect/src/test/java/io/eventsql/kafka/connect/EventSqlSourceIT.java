@@ -276,4 +276,25 @@ class EventSqlSourceIT {
             connector.stop();
         }
     }
+
+    /** The tasks read the partitions that they were given, and miss nothing. */
+    @Test
+    void discovery_keysMovedToAShardThatWasNotGiven_failsTheConnector() {
+        try (ConnectFixture moving = new ConnectFixture()) {
+            moving.eventSql.createStream(StreamSpec.of("moving").withPartitions(1));
+            EventSqlSourceConnector connector =
+                    worker.connector(moving.properties("moving", "discovery.interval.ms", "5"));
+            try {
+                assertThat(connector.taskConfigs(8)).hasSize(2);
+                moving.moveKeysToAnotherShard();
+                await().atMost(Duration.ofSeconds(30)).until(() -> !worker.errors.isEmpty());
+                assertThat(worker.errors.get(0))
+                        .isInstanceOf(ConnectException.class)
+                        .hasMessageContaining("but 2 databases are given")
+                        .hasMessageContaining("Correct connection.url");
+            } finally {
+                connector.stop();
+            }
+        }
+    }
 }

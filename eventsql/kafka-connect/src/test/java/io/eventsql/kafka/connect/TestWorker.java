@@ -5,6 +5,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.kafka.common.metrics.PluginMetrics;
 import org.apache.kafka.connect.connector.Task;
@@ -18,7 +19,7 @@ import org.apache.kafka.connect.storage.OffsetStorageReader;
 final class TestWorker {
     private final Map<Map<String, ?>, Map<String, ?>> offsets = new HashMap<>();
     final AtomicInteger reconfigurations = new AtomicInteger();
-    final List<Exception> errors = new ArrayList<>();
+    final List<Exception> errors = new CopyOnWriteArrayList<>();
 
     private final OffsetStorageReader storage = new OffsetStorageReader() {
         @Override
