@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.LongSupplier;
+import java.util.stream.Collectors;
 import org.apache.kafka.connect.errors.ConnectException;
 import org.apache.kafka.connect.errors.RetriableException;
 import org.apache.kafka.connect.source.SourceRecord;
@@ -45,7 +46,13 @@ final class PartitionPoller implements AutoCloseable {
     /** The partitions whose position is where reading starts, which may be found anew. */
     private final Set<StreamPartition> starting = new HashSet<>();
 
+    /** The partitions that a shard lacked: a cancelled growth has removed them, or a standby does not have them yet. */
+    private final Set<StreamPartition> absent = new HashSet<>();
+
     private final Map<Integer, Outage> outages = new HashMap<>();
+    /** What stops the task, once the records that were read before it are written. */
+    private @Nullable ConnectException failure;
+
     private @Nullable EventReader reader;
     private boolean isClosed;
 
@@ -69,16 +76,21 @@ final class PartitionPoller implements AutoCloseable {
     }
 
     /**
-     * Reads a page of each partition.
+     * Reads a page of each partition. What stops the task is thrown when the records before it were returned, so that the
+     * source offsets say where it was stopped.
      *
      * @return no records if there are no new events with a record, or the shards that failed are not asked again yet
      * @throws RetriableException if a shard is unavailable, and the others have nothing new
      * @throws ConnectException if the task cannot continue; the message says what to do
      */
     Batch poll() {
+        ConnectException former = failure;
+        if (former != null) {
+            throw former;
+        }
         List<SourceRecord> records = new ArrayList<>();
         boolean isAdvanced = false;
-        DatabaseUnavailableException failure = null;
+        DatabaseUnavailableException unavailable = null;
         for (int shard : shards.keySet()) {
             Outage outage = outages.get(shard);
             long start = nanoTime.getAsLong();
@@ -91,12 +103,18 @@ final class PartitionPoller implements AutoCloseable {
                     LOG.info("Shard {} of {} is available again", shard, config.source());
                 }
             } catch (DatabaseUnavailableException e) {
-                failure = e;
+                unavailable = e;
                 outages.put(shard, Outage.after(outage, start, nanoTime.getAsLong()));
+            } catch (ConnectException e) {
+                if (records.isEmpty()) {
+                    throw e;
+                }
+                failure = e;
+                return new Batch(records, true);
             }
         }
-        if (failure != null && records.isEmpty()) {
-            throw new RetriableException(failure.getMessage(), failure);
+        if (unavailable != null && records.isEmpty()) {
+            throw new RetriableException(unavailable.getMessage(), unavailable);
         }
         return new Batch(records, isAdvanced);
     }
@@ -130,10 +148,9 @@ final class PartitionPoller implements AutoCloseable {
         List<PageRequest> requests = new ArrayList<>();
         for (StreamPartition partition : shards.getOrDefault(shard, List.of())) {
             ReadPosition position = positions.get(partition);
-            if (position == null) {
-                throw new ConnectException("There is no " + partition + "; it was deleted. Restart the connector");
+            if (position != null) { // otherwise it is absent
+                requests.add(new PageRequest(partition, position));
             }
-            requests.add(new PageRequest(partition, position));
         }
         for (PartitionPage page : current.read(requests)) {
             String incarnation = page.next().incarnation();
@@ -164,23 +181,31 @@ final class PartitionPoller implements AutoCloseable {
         return current;
     }
 
-    /** Finds where partitions start that have no position. */
+    /** Finds where partitions start that have no position. Returns whether it found any. */
     private boolean resolveStarts(EventReader current, int shard) {
-        List<StreamPartition> partitions = shards.getOrDefault(shard, List.of());
-        List<String> streams = partitions.stream()
+        boolean isAdvanced = false;
+        Map<String, List<StreamPartition>> unresolved = shards.getOrDefault(shard, List.of()).stream()
                 .filter(partition -> !positions.containsKey(partition))
-                .map(StreamPartition::stream)
-                .distinct()
-                .toList();
-        for (String stream : streams) {
-            current.offsets(stream, shard, config.start()).forEach((partition, offset) -> {
-                if (partitions.contains(partition) && !positions.containsKey(partition)) {
+                .collect(Collectors.groupingBy(StreamPartition::stream));
+        for (Map.Entry<String, List<StreamPartition>> entry : unresolved.entrySet()) {
+            String stream = entry.getKey();
+            Map<StreamPartition, Long> offsets = current.offsets(stream, shard, config.start());
+            if (offsets.isEmpty()) {
+                throw new ConnectException("There is no stream " + stream + " on shard " + shard
+                        + "; it was deleted. Restart the connector");
+            }
+            for (StreamPartition partition : entry.getValue()) {
+                Long offset = offsets.get(partition);
+                if (offset != null) {
                     positions.put(partition, ReadPosition.at(offset));
                     starting.add(partition);
+                    isAdvanced = true;
+                } else if (absent.add(partition)) {
+                    LOG.warn("There is no {}; reading the others and asking for it again", partition);
                 }
-            });
+            }
         }
-        return !streams.isEmpty();
+        return isAdvanced;
     }
 
     private void continueAt(OffsetOutOfRangeException e) {

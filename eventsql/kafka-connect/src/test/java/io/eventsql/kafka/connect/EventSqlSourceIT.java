@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.Event;
 import io.eventsql.StreamSpec;
 import java.time.Duration;
 import java.time.Instant;
@@ -190,6 +191,58 @@ class EventSqlSourceIT {
         assertThat(all)
                 .hasSize(100)
                 .allSatisfy(converted -> assertThat(converted.value() == null).isEqualTo("k1".equals(converted.key())));
+    }
+
+    /** The source offset says where: an operator who skips the event would otherwise skip those before it. */
+    @Test
+    void valueNotUtf8_failsTheTask_onceTheRecordsBeforeItAreWritten() throws InterruptedException {
+        fixture.eventSql.createStream(StreamSpec.of("binary").withPartitions(1));
+        fixture.eventSql
+                .publisher()
+                .publishAll(
+                        "binary",
+                        List.of(
+                                Event.ofText("k", "a"),
+                                Event.ofText("k", "b"),
+                                Event.of("k", new byte[] {(byte) 0xFF}),
+                                Event.ofText("k", "d")));
+        EventSqlSourceTask task = worker.task(
+                fixture.properties("binary", "task.partitions", "binary/0/0,binary/1/0", "value.type", "string"));
+        try {
+            assertThat(worker.write(task, 2)).extracting(SourceRecord::value).containsExactly("a", "b");
+            assertThatExceptionOfType(ConnectException.class)
+                    .isThrownBy(task::poll)
+                    .withMessageContaining("offset 2")
+                    .withMessageContaining("set value.type to bytes");
+        } finally {
+            task.stop();
+        }
+    }
+
+    /** As after a growth that was cancelled, or on a standby that has not replayed one. */
+    @Test
+    void partitionAbsent_theOthersAreRead() throws InterruptedException {
+        create("absent", 1, 100);
+        EventSqlSourceTask task = worker.task(
+                fixture.properties("absent", "task.partitions", "absent/0/0,absent/0/1,absent/1/0,absent/1/1"));
+        try {
+            assertThat(values(worker.write(task, 100))).hasSize(100);
+            assertThat(task.poll()).isNull();
+        } finally {
+            task.stop();
+        }
+    }
+
+    @Test
+    void streamDeleted_beforeItWasRead_failsTheTask() {
+        EventSqlSourceTask task = worker.task(fixture.properties("deleted", "task.partitions", "deleted/0/0"));
+        try {
+            assertThatExceptionOfType(ConnectException.class)
+                    .isThrownBy(task::poll)
+                    .withMessageContaining("There is no stream deleted on shard 0");
+        } finally {
+            task.stop();
+        }
     }
 
     @Test
