@@ -15,10 +15,17 @@ import org.springframework.context.annotation.Bean;
             "io.eventsql.spring.boot.EventSqlTemplateAutoConfiguration"
         })
 public final class EventSqlTestAutoConfiguration {
+    /** A callback of the {@link EventSql} that the starter configures. */
+    @Bean
+    HandlerFailures eventSqlHandlerFailures() {
+        return new HandlerFailures();
+    }
+
     @Bean
     @ConditionalOnMissingBean
     @ConditionalOnBean({EventSql.class, EventSerializer.class, EventTypes.class})
-    EventSqlTestSupport eventSqlTestSupport(EventSql eventSql, EventSerializer serializer, EventTypes types) {
-        return new EventSqlTestSupport(eventSql, serializer, types);
+    EventSqlTestSupport eventSqlTestSupport(
+            EventSql eventSql, EventSerializer serializer, EventTypes types, HandlerFailures failures) {
+        return new EventSqlTestSupport(eventSql, serializer, types, failures);
     }
 }

@@ -35,11 +35,29 @@ public final class EventSqlTestSupport {
     private final EventSql eventSql;
     private final EventSerializer serializer;
     private final EventTypes types;
+    private final HandlerFailures failures;
 
     public EventSqlTestSupport(EventSql eventSql, EventSerializer serializer, EventTypes types) {
+        this(eventSql, serializer, types, new HandlerFailures());
+    }
+
+    /** @param failures a callback of the given {@code EventSql} */
+    EventSqlTestSupport(EventSql eventSql, EventSerializer serializer, EventTypes types, HandlerFailures failures) {
         this.eventSql = eventSql;
         this.serializer = serializer;
         this.types = types;
+        this.failures = failures;
+    }
+
+    /**
+     * What is awaited.
+     *
+     * @param cause why it has not happened yet; {@code null} if that is unknown
+     */
+    private record Missing(String text, @Nullable Throwable cause) {
+        Missing(String text) {
+            this(text, null);
+        }
     }
 
     /** As {@link #awaitHandled(String, String, Duration)}, for at most 20 seconds. */
@@ -51,11 +69,12 @@ public final class EventSqlTestSupport {
      * Waits until the consumer has handled all committed events, including those in outboxes.
      *
      * @throws AssertionError at once if a partition is stopped or an event was parked or dead-lettered, with its error;
-     *     after the timeout if events are left, with their number
+     *     after the timeout if events are left, with their number, and with the last failure of the handler in this process
+     *     if an event is being retried, which has no end by default
      */
     public void awaitHandled(String stream, String consumer, Duration timeout) {
         await(timeout, () -> {
-            String waiting = relaying();
+            Missing waiting = relaying();
             if (waiting != null) {
                 return waiting;
             }
@@ -63,10 +82,22 @@ public final class EventSqlTestSupport {
             requireNoFailure(stream, consumer, states);
             long lag = states.stream().mapToLong(PartitionState::lag).sum();
             if (states.isEmpty()) {
-                return "consumer " + consumer + " of stream " + stream + " was never started";
+                return new Missing("consumer " + consumer + " of stream " + stream + " was never started");
             }
-            return lag == 0 ? null : "consumer " + consumer + " has not handled " + lag + " events of stream " + stream;
+            return lag == 0 ? null : unhandled(stream, consumer, lag, states);
         });
+    }
+
+    private Missing unhandled(String stream, String consumer, long lag, List<PartitionState> states) {
+        String text = "consumer " + consumer + " has not handled " + lag + " events of stream " + stream;
+        HandlerFailures.Failure failure = failures.find(stream, consumer, states);
+        if (failure == null) {
+            return new Missing(text);
+        }
+        return new Missing(
+                text + "; attempt " + failure.attempt() + " to handle the event at " + failure.position() + " failed: "
+                        + failure.error(),
+                failure.error());
     }
 
     /**
@@ -83,8 +114,8 @@ public final class EventSqlTestSupport {
             found.addAll(parkedEvents(stream, consumer));
             return found.size() >= events
                     ? null
-                    : "consumer " + consumer + " of stream " + stream + " has parked " + found.size()
-                            + " events instead of " + events;
+                    : new Missing("consumer " + consumer + " of stream " + stream + " has parked " + found.size()
+                            + " events instead of " + events);
         });
         return found;
     }
@@ -140,11 +171,11 @@ public final class EventSqlTestSupport {
         return new EventPosition(partition.stream(), partition.shard(), partition.partition(), offset);
     }
 
-    private @Nullable String relaying() {
+    private @Nullable Missing relaying() {
         int waiting = eventSql.outbox().backlogs().stream()
                 .mapToInt(OutboxBacklog::events)
                 .sum();
-        return waiting == 0 ? null : waiting + " events are in the outbox";
+        return waiting == 0 ? null : new Missing(waiting + " events are in the outbox");
     }
 
     private List<PartitionState> states(String stream, String consumer) {
@@ -179,22 +210,20 @@ public final class EventSqlTestSupport {
     }
 
     /** Polls until nothing is missing, also while a database is unavailable. */
-    private static void await(Duration timeout, Supplier<@Nullable String> missing) {
+    private static void await(Duration timeout, Supplier<@Nullable Missing> missing) {
         long deadline = System.nanoTime() + timeout.toNanos();
         while (true) {
-            String left;
-            @Nullable EventSqlException failure = null;
+            Missing left;
             try {
                 left = missing.get();
             } catch (EventSqlException e) {
-                left = e.getMessage();
-                failure = e;
+                left = new Missing(String.valueOf(e.getMessage()), e);
             }
-            if (left == null && failure == null) {
+            if (left == null) {
                 return;
             }
             if (System.nanoTime() - deadline >= 0) {
-                throw new AssertionError("After " + timeout.toMillis() + " ms " + left, failure);
+                throw new AssertionError("After " + timeout.toMillis() + " ms " + left.text(), left.cause());
             }
             LockSupport.parkNanos(POLL_INTERVAL_NS);
         }
