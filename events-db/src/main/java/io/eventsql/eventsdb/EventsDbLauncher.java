@@ -89,9 +89,18 @@ public final class EventsDbLauncher {
             System.err.println(e.getMessage() + " (--help shows the usage)");
             System.exit(WRONG_USAGE);
         } catch (IOException | RuntimeException e) {
-            System.err.println("Starting the databases failed: " + e.getMessage());
+            System.err.println("Starting the databases failed: " + withCauses(e));
             System.exit(FAILED);
         }
+    }
+
+    private static String withCauses(Exception failure) {
+        String message = failure.getMessage();
+        StringBuilder text = new StringBuilder(message == null ? failure.toString() : message);
+        for (@Nullable Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+            text.append(": ").append(cause);
+        }
+        return text.toString();
     }
 
     private static void run(Options options, PrintStream console) throws IOException, InterruptedException {

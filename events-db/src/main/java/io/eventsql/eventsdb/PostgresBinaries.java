@@ -4,7 +4,11 @@ import java.io.BufferedInputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryIteratorException;
+import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -27,6 +31,9 @@ import org.tukaani.xz.XZInputStream;
  * into the temporary folder if the home folder is not writable. Immutable.
  */
 final class PostgresBinaries {
+
+    private static final Logger LOGGER = System.getLogger(PostgresBinaries.class.getName());
+    private static final String UNFINISHED_PREFIX = "unpacking-";
 
     private static @Nullable PostgresBinaries unpacked;
 
@@ -69,13 +76,25 @@ final class PostgresBinaries {
                             cache.resolve("unpack.lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
                     var lock = lockFile.lock()) {
                 if (lock.isValid() && !Files.isDirectory(folder)) {
-                    Path unfinished = Files.createTempDirectory(cache, "unpacking-");
+                    removeUnfinished(cache);
+                    Path unfinished = Files.createTempDirectory(cache, UNFINISHED_PREFIX);
                     filler.fill(unfinished);
                     Files.move(unfinished, folder, StandardCopyOption.ATOMIC_MOVE);
                 }
             }
         }
         return folder;
+    }
+
+    /** Removes what attempts that failed or were killed have left: each repetition would take as much of the disk again. */
+    private static void removeUnfinished(Path cache) {
+        try (DirectoryStream<Path> left = Files.newDirectoryStream(cache, UNFINISHED_PREFIX + "*")) {
+            for (Path folder : left) {
+                Folders.remove(folder);
+            }
+        } catch (IOException | DirectoryIteratorException e) {
+            LOGGER.log(Level.WARNING, "an unfinished folder in " + cache + " stays until it is removed by hand", e);
+        }
     }
 
     /** Returns what distinguishes these programs from those of other versions. */

@@ -4,10 +4,9 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.util.Comparator;
 import java.util.Properties;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -44,19 +43,23 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
             try (var in = Files.newBufferedReader(path.resolve(SECRETS))) {
                 secrets.load(in);
             }
-            return new ServerFolder(
-                    path,
-                    given == null,
-                    false,
-                    secrets.getProperty(SUPERUSER, ""),
-                    secrets.getProperty(InitSql.USERNAME, ""));
+            String superuserPassword = secrets.getProperty(SUPERUSER, "");
+            String password = secrets.getProperty(InitSql.USERNAME, "");
+            if (superuserPassword.isEmpty() || password.isEmpty()) {
+                throw incomplete(path);
+            }
+            return new ServerFolder(path, given == null, false, superuserPassword, password);
         }
         if (Files.exists(path.resolve("data"))) {
-            throw new IllegalStateException("an earlier start in " + path + " did not complete; remove the folder");
+            throw incomplete(path);
         }
         String superuserPassword =
                 given == null ? ClusterTemplate.of(binaries).superuserPassword() : Passwords.random();
         return new ServerFolder(path, given == null, true, superuserPassword, Passwords.random());
+    }
+
+    private static IllegalStateException incomplete(Path path) {
+        return new IllegalStateException("an earlier start in " + path + " did not complete; remove the folder");
     }
 
     Path data() {
@@ -76,19 +79,23 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
         }
     }
 
-    /** Writes the passwords after the role and the database are created. */
+    /**
+     * Writes the passwords after the role and the database are created. The file gets its name when it is complete: on a full
+     * disk, say, there is none.
+     */
     void writeSecrets() throws IOException {
-        Path file = path.resolve(SECRETS);
-        Files.deleteIfExists(file);
-        Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-        Files.writeString(file, SUPERUSER + "=" + superuserPassword + "\n" + InitSql.USERNAME + "=" + password + "\n");
+        Path unfinished = path.resolve(SECRETS + ".tmp");
+        Files.deleteIfExists(unfinished);
+        Files.createFile(
+                unfinished, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+        Files.writeString(
+                unfinished, SUPERUSER + "=" + superuserPassword + "\n" + InitSql.USERNAME + "=" + password + "\n");
+        Files.move(unfinished, path.resolve(SECRETS), StandardCopyOption.ATOMIC_MOVE);
     }
 
     void remove() {
-        try (Stream<Path> paths = Files.walk(path)) {
-            for (Path each : paths.sorted(Comparator.reverseOrder()).toList()) {
-                Files.delete(each);
-            }
+        try {
+            Folders.remove(path);
         } catch (IOException e) {
             throw new UncheckedIOException("cannot remove " + path, e);
         }

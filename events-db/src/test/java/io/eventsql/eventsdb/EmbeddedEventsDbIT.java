@@ -212,6 +212,17 @@ class EmbeddedEventsDbIT {
         }
     }
 
+    /** As after a disk that was full: without the passwords the data is of no use. */
+    @Test
+    void start_inADataFolderWithoutPasswords_isRejected(@TempDir Path folder) throws IOException {
+        Files.createDirectory(folder.resolve("data"));
+        Files.createFile(folder.resolve("secrets.properties"));
+
+        assertThatThrownBy(() -> small().dataFolder(folder).start())
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageContaining("did not complete; remove the folder");
+    }
+
     @Test
     void start_severalAtOnce_eachGetsItsOwnPort() throws Exception {
         try (var executor = Executors.newFixedThreadPool(3)) {

@@ -152,6 +152,18 @@ class EventsDbLauncherIT {
     }
 
     @Test
+    void dataFolderThatCannotBeCreated_exitsWithOneAndTheReason(@TempDir Path folder) throws Exception {
+        Path file = Files.createFile(folder.resolve("file"));
+
+        Process launcher = launch("--data-folder", file.toString());
+
+        assertThat(launcher.errorReader(UTF_8).readLine())
+                .startsWith("Starting the databases failed: cannot start PostgreSQL: ")
+                .contains(file.toString());
+        assertThat(launcher.waitFor()).isEqualTo(1);
+    }
+
+    @Test
     void unknownOption_exitsWithTwo() throws Exception {
         Process launcher = launch("--cuont", "3");
 
