@@ -32,8 +32,6 @@ final class FetchSql {
     /** The sum of a page's number and that which its erased events have in place of it. */
     private static final int ERASED = -1;
 
-    private static final String DATA_CORRUPTED = "XX001";
-
     private final ReaderSql sql;
     private final String fetchRows;
     private final String fetchBlocks;
@@ -145,7 +143,13 @@ final class FetchSql {
             range.endAt(last);
             return;
         }
-        EventBlock block = block(row);
+        EventBlock block;
+        try {
+            block = new EventBlock(row.getBytes(5), row.getInt(3));
+        } catch (IllegalArgumentException e) { // nothing says which offsets it has
+            range.endBeforeDamage(e);
+            return;
+        }
         @Nullable Object[] distances = elements(row.getArray(6));
         @Nullable Object[] erasedAt = elements(row.getArray(7));
         for (int i = 0; i < block.size(); i++) {
@@ -167,14 +171,6 @@ final class FetchSql {
             }
         }
         range.extendTo(last + 1); // the last event of the block may have been removed
-    }
-
-    private static EventBlock block(ResultSet row) throws SQLException {
-        try {
-            return new EventBlock(row.getBytes(5), row.getInt(3));
-        } catch (IllegalArgumentException e) {
-            throw new SQLException(e.getMessage(), DATA_CORRUPTED, e);
-        }
     }
 
     private static @Nullable Object[] elements(@Nullable Array array) throws SQLException {

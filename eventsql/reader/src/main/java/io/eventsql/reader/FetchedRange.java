@@ -106,6 +106,13 @@ final class FetchedRange {
         isComplete = true;
     }
 
+    /** Ends the range before a row that is damaged, as if the next offset were its first. */
+    void endBeforeDamage(IllegalArgumentException cause) {
+        if (accepts(nextOffset, 0)) {
+            endBefore(new UndecodableEventException(partition, nextOffset, cause));
+        }
+    }
+
     /** Moves the end of the range past offsets without an event. */
     void extendTo(long offset) {
         if (!isComplete) {

@@ -1,8 +1,9 @@
 package io.eventsql.reader;
 
 /**
- * Thrown if the next event cannot be decoded, because its key or headers are no UTF-8, or its headers no JSON object. The
- * library does not write such events. Reading may continue at the next offset.
+ * Thrown if the next event cannot be decoded, because its key or headers are no UTF-8, its headers no JSON object, or the
+ * block that it is in is damaged. The library does not write such events. Reading may continue at the next offset; of a
+ * damaged block, each offset fails in the same way.
  */
 public final class UndecodableEventException extends EventReaderException {
     private static final long serialVersionUID = 1L;

@@ -189,6 +189,31 @@ class ReadConditionsIT {
         }
     }
 
+    @Test
+    void read_damagedBlock_isReportedWithItsPosition_andCanBePassed() {
+        StreamPartition partition = create(StreamSpec.of("damaged").withStorage(Storage.BLOCKS), 3);
+        publish("damaged", 3, 6);
+        publish("damaged", 6, 9);
+        TestDatabases.execute(
+                database,
+                "UPDATE eventsql.events_damaged__blocks SET block = substring(block FOR 20) WHERE event_offset = 5");
+        try (EventReader reader = open()) {
+            PartitionPage page = reader.read(partition, ReadPosition.at(0));
+            assertThat(page.events()).extracting(LogEvent::offset).containsExactly(0L, 1L, 2L);
+            assertThatExceptionOfType(UndecodableEventException.class)
+                    .isThrownBy(() -> reader.read(partition, page.next()))
+                    .satisfies(e -> assertThat(e.offset()).isEqualTo(3))
+                    .satisfies(e -> assertThat(e.partition()).isEqualTo(partition))
+                    .withMessageContaining("a row is no block of 3 events");
+            assertThatExceptionOfType(UndecodableEventException.class)
+                    .isThrownBy(() -> reader.read(partition, ReadPosition.at(5)))
+                    .satisfies(e -> assertThat(e.offset()).isEqualTo(5));
+            assertThat(reader.read(partition, ReadPosition.at(6)).events())
+                    .extracting(LogEvent::offset)
+                    .containsExactly(6L, 7L, 8L);
+        }
+    }
+
     @ParameterizedTest
     @EnumSource(Storage.class)
     void read_otherIncarnation_comparesTheLastEvent(Storage storage) {

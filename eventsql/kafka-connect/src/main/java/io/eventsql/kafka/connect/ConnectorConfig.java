@@ -145,7 +145,7 @@ final class ConnectorConfig extends AbstractConfig {
                     "fail",
                     ValidString.in("fail", "skip"),
                     Importance.MEDIUM,
-                    "if rows are missing from the log, or a key or headers cannot be decoded: fail the task, or log an"
+                    "if rows are missing from the log, or events cannot be decoded: fail the task, or log an"
                             + " error with the offsets and skip them")
             .define(
                     ERASED_EVENTS,
