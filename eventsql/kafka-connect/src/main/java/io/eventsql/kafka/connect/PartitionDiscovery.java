@@ -79,12 +79,12 @@ final class PartitionDiscovery implements AutoCloseable {
         } catch (ShardIdentityException e) {
             onFailure.accept(
                     new ConnectException(e.getMessage() + ". Correct " + ConnectorConfig.URL + " of the connector", e));
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) { // the timer would end without a word
             LOG.warn(
                     "Looking for new partitions of {} failed; retrying in {}: {}",
                     config.source(),
                     config.discoveryInterval(),
-                    e.getMessage());
+                    e.toString());
         }
     }
 

@@ -15,6 +15,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.connect.errors.ConnectException;
@@ -327,6 +328,26 @@ class EventSqlSourceIT {
             assertThat(worker.errors).isEmpty();
         } finally {
             connector.stop();
+        }
+    }
+
+    @Test
+    void discovery_errorOnce_isRepeated() {
+        create("erring", 1, 1);
+        AtomicInteger calls = new AtomicInteger();
+        Runnable failsFirst = () -> {
+            if (calls.incrementAndGet() == 1) {
+                throw new NoClassDefFoundError("thrown by the test");
+            }
+        };
+        ConnectorConfig config =
+                ConnectorConfig.ofConnector(fixture.properties("erring", "discovery.interval.ms", "5"));
+        try (PartitionDiscovery discovery = new PartitionDiscovery(config, failsFirst, failure -> {})) {
+            discovery.assign();
+            fixture.eventSql.deleteStream(
+                    "erring", fixture.eventSql.previewDeleteStream("erring").confirmation());
+            fixture.eventSql.createStream(StreamSpec.of("erring").withPartitions(2));
+            await().atMost(Duration.ofSeconds(30)).until(() -> calls.get() > 1);
         }
     }
 
