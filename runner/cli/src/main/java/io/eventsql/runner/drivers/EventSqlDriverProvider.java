@@ -22,6 +22,6 @@ public final class EventSqlDriverProvider implements DriverProvider {
 
     @Override
     public Driver open(DriverSettings settings) {
-        return new EventSqlDriver(new EventSqlStreams(settings));
+        return new EventSqlDriver(settings);
     }
 }

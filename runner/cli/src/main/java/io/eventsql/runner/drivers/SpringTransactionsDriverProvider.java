@@ -40,14 +40,24 @@ public final class SpringTransactionsDriverProvider implements DriverProvider {
         BusinessTransactions transactions = ServiceLoader.load(BusinessTransactions.class)
                 .findFirst()
                 .orElseThrow(() -> new IllegalStateException("Transactions of Spring are not on the class path"));
-        EventSqlStreams streams = new EventSqlStreams(new DriverSettings(options, settings.environment()));
-        BusinessTransactions.Targets targets =
-                transactions.open(streams.eventSql(), streams.dataSources().getFirst(), BenchmarkEvent.randomRun());
-        return new EventSqlDriver(streams) {
-            @Override
-            public PublishTarget publisher(String stream) {
-                return writes.equals("rows") ? targets.plainRow(stream) : targets.publishing(stream);
-            }
-        };
+        DriverSettings ofLibrary = new DriverSettings(options, settings.environment());
+        return new SpringDriver(ofLibrary, transactions, writes.equals("rows"));
+    }
+
+    /** Publishes in transactions of Spring. Thread-safe. */
+    private static final class SpringDriver extends EventSqlDriver {
+        private final BusinessTransactions.Targets targets;
+        private final boolean writesRows;
+
+        SpringDriver(DriverSettings settings, BusinessTransactions transactions, boolean writesRows) {
+            super(settings);
+            this.targets = transactions.open(eventSql(), dataSources().getFirst(), BenchmarkEvent.randomRun());
+            this.writesRows = writesRows;
+        }
+
+        @Override
+        public PublishTarget publisher(String stream) {
+            return writesRows ? targets.plainRow(stream) : targets.publishing(stream);
+        }
     }
 }
