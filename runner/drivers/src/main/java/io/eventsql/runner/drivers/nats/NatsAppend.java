@@ -3,7 +3,10 @@ package io.eventsql.runner.drivers.nats;
 import io.eventsql.Event;
 import io.nats.client.Connection;
 import io.nats.client.JetStream;
+import io.nats.client.JetStreamApiException;
 import io.nats.client.api.PublishAck;
+import io.nats.client.api.StorageType;
+import io.nats.client.api.StreamConfiguration;
 import io.nats.client.impl.Headers;
 import io.nats.client.impl.NatsMessage;
 import java.io.IOException;
@@ -24,6 +27,17 @@ final class NatsAppend {
         this.jetStream = connection.jetStream(settings.jetStream());
         this.subject = stream;
         this.pending = new Semaphore(settings.pendingEvents());
+    }
+
+    /** Creates a stream that is stored in files. */
+    static void createStream(Connection connection, String name) throws IOException, JetStreamApiException {
+        connection
+                .jetStreamManagement()
+                .addStream(StreamConfiguration.builder()
+                        .name(name)
+                        .subjects(name)
+                        .storageType(StorageType.File)
+                        .build());
     }
 
     /** Completes when all events are acknowledged. Blocks while too many are not. */

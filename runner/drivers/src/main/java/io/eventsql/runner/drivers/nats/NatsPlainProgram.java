@@ -31,7 +31,7 @@ final class NatsPlainProgram implements PlainProgram {
             for (int i = 0; i < nats.connections(); i++) {
                 connections.add(nats.connect());
                 if (i == 0) {
-                    NatsDriver.create(connections.getFirst(), stream);
+                    NatsAppend.createStream(connections.getFirst(), stream);
                 }
                 appends.add(new NatsAppend(nats, connections.get(i), stream));
             }
