@@ -27,19 +27,18 @@ public record BlastTrial(
     private static final double NANOS_PER_MS = 1e6;
     private static final double BYTES_PER_MB = 1e6;
 
-    static BlastTrial of(int trial, TrialOutcome outcome, int eventBytes) {
+    static BlastTrial of(int trial, TrialStats.Outcome outcome, int eventBytes) {
         double seconds = outcome.durationNanos() / NANOS_PER_SECOND;
-        TrialStats.Totals totals = outcome.totals();
-        long bytes = totals.stored() * eventBytes;
+        long bytes = outcome.stored() * eventBytes;
         return new BlastTrial(
                 trial,
                 seconds,
-                totals.stored(),
+                outcome.stored(),
                 bytes,
-                totals.failed(),
-                seconds > 0 ? totals.stored() / seconds : 0,
+                outcome.failed(),
+                seconds > 0 ? outcome.stored() / seconds : 0,
                 seconds > 0 ? bytes / BYTES_PER_MB / seconds : 0,
-                totals.latencyMeanNanos() / NANOS_PER_MS,
-                totals.latencyStddevNanos() / NANOS_PER_MS);
+                outcome.latencyMeanNanos() / NANOS_PER_MS,
+                outcome.latencyStddevNanos() / NANOS_PER_MS);
     }
 }

@@ -7,19 +7,21 @@ import org.jspecify.annotations.Nullable;
 final class TrialStats implements LoadListener {
 
     /**
-     * The totals of a trial.
+     * The outcome of a trial.
      *
+     * @param durationNanos the time from the first call to the last answer; 0 if there was none
+     * @param complete whether all calls were made; {@code false} after a stop signal
      * @param stored the stored events
      * @param failed the failed events
-     * @param lastNanos the time of the last answer on the monotonic clock; 0 if there was none
      * @param latencyMeanNanos the mean latency of the calls of stored events; 0 if there were none
      * @param latencyStddevNanos the standard deviation of the latency
      * @param firstFailure the first failure; {@code null} if there was none
      */
-    record Totals(
+    record Outcome(
+            long durationNanos,
+            boolean complete,
             long stored,
             long failed,
-            long lastNanos,
             double latencyMeanNanos,
             double latencyStddevNanos,
             @Nullable Throwable firstFailure) {}
@@ -59,7 +61,8 @@ final class TrialStats implements LoadListener {
         return stored + failed;
     }
 
-    synchronized Totals totals() {
-        return new Totals(stored, failed, lastNanos, mean, stored == 0 ? 0 : Math.sqrt(squares / stored), firstFailure);
+    synchronized Outcome outcome(long startNanos, boolean complete) {
+        double stddev = stored == 0 ? 0 : Math.sqrt(squares / stored);
+        return new Outcome(Math.max(0, lastNanos - startNanos), complete, stored, failed, mean, stddev, firstFailure);
     }
 }

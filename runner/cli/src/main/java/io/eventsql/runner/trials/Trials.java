@@ -1,18 +1,28 @@
 package io.eventsql.runner.trials;
 
 import io.eventsql.Event;
+import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.PublishTarget;
+import io.eventsql.runner.load.LoadCall;
 import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.LoadStream;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.load.UnansweredCalls;
 import io.eventsql.runner.spec.BlastSpec;
 import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.SweepSpec;
 import io.eventsql.runner.workload.EventSource;
+import io.eventsql.runner.workload.KeyShare;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
+import java.util.NoSuchElementException;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /** Runs trials, each on an empty stream, after an unmeasured warm-up trial. For use by one thread. */
 public final class Trials {
@@ -25,7 +35,6 @@ public final class Trials {
     private static final int WARMUP_EVENTS_MAX = 10_000;
 
     private final TrialContext context;
-    private final TrialLoad load;
 
     /**
      * The context of trials.
@@ -49,7 +58,6 @@ public final class Trials {
 
     public Trials(TrialContext context) {
         this.context = context;
-        this.load = new TrialLoad(context.clock, context.stop);
     }
 
     /**
@@ -60,13 +68,17 @@ public final class Trials {
      * @throws Exception if the driver cannot create or clear a stream
      */
     public List<BlastTrial> blast(BlastSpec settings, int eventBytes) throws Exception {
-        TrialStream stream = new TrialStream(context.driver, "blast_" + context.run, context.partitions);
+        TrialStream stream = new TrialStream("blast_" + context.run);
         int messages = (int) Math.min(settings.messages(), settings.capBytes() / eventBytes);
+        int distinct = Math.clamp(PREPARED_BYTES_MAX / eventBytes, 1, messages);
         List<Event> prepared =
-                TrialEvents.prepare(source(eventBytes), Math.clamp(PREPARED_BYTES_MAX / eventBytes, 1, messages));
+                source(eventBytes).createEvents(KeyShare.withoutKeys(), false, 0, distinct, EpochMicros.now());
         List<BlastTrial> trials = new ArrayList<>();
         for (int trial = 0; trial <= settings.repeats() && !context.stop.isRaised(); trial++) {
-            TrialOutcome outcome = load.run(stream.reset(), TrialEvents.singleCalls(prepared, messages), false);
+            Iterator<List<Event>> calls = IntStream.range(0, messages)
+                    .mapToObj(i -> List.of(prepared.get(i % prepared.size())))
+                    .iterator();
+            TrialStats.Outcome outcome = run(stream.reset(), calls, false);
             if (trial == 0 || !outcome.complete()) {
                 continue;
             }
@@ -92,16 +104,16 @@ public final class Trials {
      * @throws Exception if the driver cannot create or clear a stream
      */
     public List<SweepTrial> sweep(SweepSpec settings, int eventBytes, EnvironmentSpec environment) throws Exception {
-        TrialStream stream = new TrialStream(context.driver, "sweep_" + context.run, context.partitions);
+        TrialStream stream = new TrialStream("sweep_" + context.run);
         List<SweepTrial> trials = new ArrayList<>();
         int most = settings.eventCounts().stream().max(Integer::compare).orElseThrow();
         sweepOnce(settings, eventBytes, stream, Math.min(most, WARMUP_EVENTS_MAX));
         for (int events : settings.eventCounts()) {
             for (int trial = 1; trial <= settings.trials() && !context.stop.isRaised(); trial++) {
                 Instant begun = Instant.EPOCH.plus(context.clock.epochMicros(), ChronoUnit.MICROS);
-                TrialOutcome outcome = sweepOnce(settings, eventBytes, stream, events);
+                TrialStats.Outcome outcome = sweepOnce(settings, eventBytes, stream, events);
                 addFailures(events + " events, trial " + trial, outcome);
-                if (outcome.isValid()) {
+                if (outcome.complete() && outcome.failed() == 0) {
                     SweepTrial measured = new SweepTrial(
                             environment.standbys(),
                             environment.databases(),
@@ -121,22 +133,128 @@ public final class Trials {
         return trials;
     }
 
-    private TrialOutcome sweepOnce(SweepSpec settings, int eventBytes, TrialStream stream, int events)
+    private TrialStats.Outcome sweepOnce(SweepSpec settings, int eventBytes, TrialStream stream, int events)
             throws Exception {
-        return load.run(
-                stream.reset(),
-                TrialEvents.bufferedCalls(source(eventBytes), events, settings.bufferBytes()),
-                settings.waiting());
+        BufferedCalls calls = new BufferedCalls(source(eventBytes), events, settings.bufferBytes());
+        return run(stream.reset(), calls, settings.waiting());
     }
 
-    private void addFailures(String what, TrialOutcome outcome) {
-        Throwable first = outcome.totals().firstFailure();
+    /**
+     * Makes the calls of a trial sequentially and waits for their answers.
+     *
+     * @param calls the events of each call, created on demand
+     * @param waiting whether each call waits for its answer; otherwise only the end of the trial waits
+     */
+    private TrialStats.Outcome run(PublishTarget target, Iterator<List<Event>> calls, boolean waiting) {
+        TrialStats stats = new TrialStats();
+        LoadStream stream = new LoadStream(target);
+        long start = context.clock.nanos();
+        long sent = 0;
+        while (calls.hasNext() && !context.stop.isRaised()) {
+            List<Event> events = calls.next();
+            LoadCall call = new LoadCall(stream, false, sent, events, context.clock.nanos());
+            if (waiting) {
+                call.publish(context.clock, stats);
+            } else {
+                call.publishAsync(context.clock, stats);
+            }
+            sent += events.size();
+        }
+        boolean complete = !calls.hasNext();
+        UnansweredCalls.await(context.clock, context.stop, stats, sent);
+        return stats.outcome(start, complete);
+    }
+
+    private void addFailures(String what, TrialStats.Outcome outcome) {
+        Throwable first = outcome.firstFailure();
         if (first != null) {
-            context.problems.accept(what + ": " + outcome.totals().failed() + " events failed, first: " + first);
+            context.problems.accept(what + ": " + outcome.failed() + " events failed, first: " + first);
         }
     }
 
     private EventSource source(int eventBytes) {
         return new EventSource(context.run, 0, eventBytes, List.of());
+    }
+
+    /** A stream that is empty at the start of each trial. Cleared, or replaced by a new one if the driver cannot clear. */
+    private final class TrialStream {
+        private final String name;
+        private String current = "";
+        private int made;
+
+        /** @param name the name of the first stream; further ones get a number suffix */
+        TrialStream(String name) {
+            this.name = name;
+        }
+
+        /** Empties the stream and returns its publisher. */
+        PublishTarget reset() throws Exception {
+            if (made == 0 || !tryClear()) {
+                current = made == 0 ? name : name + "_" + made;
+                context.driver.createStream(current, context.partitions);
+                made++;
+            }
+            return context.driver.publisher(current);
+        }
+
+        private boolean tryClear() throws Exception {
+            try {
+                context.driver.clear(current);
+                return true;
+            } catch (UnsupportedOperationException e) {
+                return false;
+            }
+        }
+    }
+
+    /** Calls with as many events as fit into a buffer, at least one. */
+    private static final class BufferedCalls implements Iterator<List<Event>> {
+        private final KeyShare keys = KeyShare.withoutKeys();
+        private final EventSource source;
+        private final int count;
+        private final int bufferBytes;
+        private int made;
+        private @Nullable Event next;
+
+        /** @param count the number of events in total, at least 1 */
+        BufferedCalls(EventSource source, int count, int bufferBytes) {
+            this.source = source;
+            this.count = count;
+            this.bufferBytes = bufferBytes;
+            this.next = make();
+        }
+
+        private @Nullable Event make() {
+            if (made == count) {
+                return null;
+            }
+            long number = made++;
+            return source.createEvents(keys, false, number, 1, EpochMicros.now())
+                    .getFirst();
+        }
+
+        @Override
+        public boolean hasNext() {
+            return next != null;
+        }
+
+        @Override
+        public List<Event> next() {
+            if (next == null) {
+                throw new NoSuchElementException();
+            }
+            List<Event> call = new ArrayList<>();
+            long bytes = 0;
+            for (Event event = next; event != null; event = make()) {
+                bytes += event.value().length;
+                if (!call.isEmpty() && bytes > bufferBytes) {
+                    next = event;
+                    return call;
+                }
+                call.add(event);
+            }
+            next = null;
+            return call;
+        }
     }
 }
