@@ -85,14 +85,14 @@ final class RunCommand extends RunnerCommand {
         }
         Map<String, DriverProvider> drivers = drivers(runs, commandLine);
         StopSignal stop = new StopSignal();
-        WorkloadRun.RunContext context = new WorkloadRun.RunContext(
+        MeasuredRun.RunContext context = new MeasuredRun.RunContext(
                 workload,
                 environment(),
                 servers.databases(),
                 sampled,
                 provenance.command(),
                 provenance.gitCommit(),
-                RunMetadata.machine(),
+                RunResult.Machine.ofThis(Runtime.getRuntime().availableProcessors(), null),
                 stop,
                 commandLine.getOut()::println);
         int exitCode = Runner.OK;
@@ -130,17 +130,17 @@ final class RunCommand extends RunnerCommand {
         return drivers;
     }
 
-    private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.RunContext context, ShutdownHook hook) {
+    private boolean measure(RunSpec run, DriverProvider driver, MeasuredRun.RunContext context, ShutdownHook hook) {
         Path folder = out.resolve(run.name());
         try {
             Consumer<RunResult> shown = written -> show(RunText.of(written), folder, context, hook);
-            RunResult result = switch (run.kind()) {
-                case LIMITS -> new LimitsRun(run, driver, context).run(folder, shown);
-                case BLAST, SWEEP -> new TrialsRun(run, driver, context).run(folder, shown);
-                case PHASES, SEARCH -> new WorkloadRun(run, driver, context).run(folder, shown);
+            MeasuredRun measured = switch (run.kind()) {
+                case LIMITS -> new LimitsRun(run, driver, context);
+                case BLAST, SWEEP -> new TrialsRun(run, driver, context);
+                case PHASES, SEARCH -> new WorkloadRun(run, driver, context);
                 case PUBLISH, QUERIES -> throw new IllegalArgumentException(run.name());
             };
-            return result.verdict().passed();
+            return measured.run(folder, shown).verdict().passed();
         } catch (Exception e) {
             System.err.println("Run " + run.name() + " aborted: " + e);
             e.printStackTrace();
@@ -148,7 +148,7 @@ final class RunCommand extends RunnerCommand {
         }
     }
 
-    private static void show(List<String> report, Path folder, WorkloadRun.RunContext context, ShutdownHook hook) {
+    private static void show(List<String> report, Path folder, MeasuredRun.RunContext context, ShutdownHook hook) {
         context.out().accept("");
         report.forEach(context.out());
         context.out().accept("");
@@ -159,7 +159,7 @@ final class RunCommand extends RunnerCommand {
     }
 
     /** Runs the main job with this process as the only runner. */
-    private boolean publish(RunSpec run, WorkloadRun.RunContext context) {
+    private boolean publish(RunSpec run, MeasuredRun.RunContext context) {
         Path folder = out.resolve(run.name());
         Map<String, String> all = new HashMap<>(environment());
         all.putAll(run.variables());

@@ -4,8 +4,6 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.load.LoadClock;
-import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.plain.CopyProgram;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
@@ -20,7 +18,6 @@ import io.eventsql.runner.trials.TrialFiles;
 import io.eventsql.runner.trials.Trials;
 import java.nio.file.Path;
 import java.sql.SQLException;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -31,41 +28,22 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
-/** Measures one run of kind {@code blast} or {@code sweep} and writes its folder. */
-final class TrialsRun {
+/** A run of kind {@code blast} or {@code sweep}. */
+final class TrialsRun extends MeasuredRun {
     /** Excludes the first COPY, which pays for the new connection and tables. */
     private static final int COPY_TRIALS = 5;
 
-    private final RunSpec spec;
-    private final DriverProvider provider;
-    private final WorkloadRun.RunContext context;
-    private final LoadClock clock = LoadClock.SYSTEM;
-    private final Problems problems = new Problems();
     private final String id = BenchmarkEvent.randomRun();
 
-    TrialsRun(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext context) {
-        this.spec = spec;
-        this.provider = provider;
-        this.context = context;
+    TrialsRun(RunSpec spec, DriverProvider provider, RunContext context) {
+        super(spec, provider, context);
     }
 
-    /**
-     * Runs the trials.
-     *
-     * @param folder the output folder
-     * @param written receives the result once all files are written
-     * @throws Exception if the run aborts without a result
-     */
+    @Override
     RunResult run(Path folder, Consumer<RunResult> written) throws Exception {
-        Instant startedAt = Instant.now();
         long startNanos = clock.nanos();
-        try (Driver driver = provider.open(new DriverSettings(spec.system().driverOptions(), context.environment()));
-                ResourceSampler sampler = ResourceSampler.start(
-                        context.processes(),
-                        spec.environment().isPostgres() ? context.databases() : List.of(),
-                        clock,
-                        () -> startNanos,
-                        problems::add)) {
+        try (Driver driver = openDriver();
+                ResourceSampler sampler = startSampler(() -> startNanos)) {
             Trials trials = new Trials(new Trials.TrialContext(
                     driver, id, spec.streams().partitions(), clock, context.stop(), problems::add, context.out()));
             BlastSpec blast = spec.blast();
@@ -82,7 +60,16 @@ final class TrialsRun {
             }
             ResourceSeries resources = sampler.table((int) ((clock.nanos() - startNanos) / 1_000_000_000));
             SeriesFiles.writeResources(folder, resources);
-            RunResult result = result(driver, startedAt, measured, resources, copyLimit);
+            RunResult result = RunResult.ofTrials(
+                    identity(id),
+                    verdict(problems.all()),
+                    spec,
+                    driverInfo(driver.version()),
+                    context.machine(),
+                    readDatabases(),
+                    measured,
+                    copyLimit,
+                    resources);
             RunFolder.write(folder, result);
             written.accept(result);
             return result;
@@ -105,31 +92,5 @@ final class TrialsRun {
             }
         }
         return durationsMs.isEmpty() ? null : RunResult.CopyLimit.ofTrials(events, durationsMs);
-    }
-
-    private RunResult result(
-            Driver driver,
-            Instant startedAt,
-            JsonNode measured,
-            ResourceSeries resources,
-            RunResult.@Nullable CopyLimit copyLimit)
-            throws Exception {
-        boolean interrupted = context.stop().isRaised();
-        if (interrupted) {
-            problems.add("Interrupted");
-        }
-        List<String> found = problems.all();
-        RunMetadata metadata = new RunMetadata(spec, provider, context);
-        return RunResult.withoutPhases(
-                metadata.identity(id, startedAt),
-                new RunResult.Verdict(found.isEmpty(), interrupted, found),
-                spec,
-                metadata.driver(driver.version()),
-                context.machine(),
-                metadata.readDatabases(clock),
-                measured,
-                copyLimit,
-                null,
-                resources);
     }
 }

@@ -72,21 +72,20 @@ public record RunResult(
         replayers = ResultPart.orEmpty(replayers, List.of());
     }
 
-    /** Returns the result of trials or parts, which have no phases. */
-    public static RunResult withoutPhases(
+    /** Returns the result of trials. */
+    public static RunResult ofTrials(
             Identity identity,
             Verdict verdict,
             RunSpec settings,
             DriverInfo driver,
             Machine machine,
             List<DatabaseInfo> databases,
-            @Nullable JsonNode trials,
+            JsonNode trials,
             @Nullable CopyLimit copyLimit,
-            @Nullable List<ResultPart> parts,
-            @Nullable ResourceSeries resources) {
+            ResourceSeries resources) {
         return new RunResult(
                 FORMAT, identity, verdict, settings, driver, machine, databases, List.of(), List.of(), List.of(),
-                trials, copyLimit, parts, null, null, null, resources, null);
+                trials, copyLimit, null, null, null, null, resources, null);
     }
 
     /** Returns the result of parts. */
@@ -98,7 +97,9 @@ public record RunResult(
             Machine machine,
             List<DatabaseInfo> databases,
             List<ResultPart> parts) {
-        return withoutPhases(identity, verdict, settings, driver, machine, databases, null, null, parts, null);
+        return new RunResult(
+                FORMAT, identity, verdict, settings, driver, machine, databases, List.of(), List.of(), List.of(), null,
+                null, parts, null, null, null, null, null);
     }
 
     /**
