@@ -5,7 +5,6 @@ import io.eventsql.runner.driver.PlainProgram;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.plain.CopyProgram;
 import io.eventsql.runner.plain.MachineLimits;
-import io.eventsql.runner.plain.PlainResult;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
@@ -43,6 +42,12 @@ final class PlainCommand extends RunnerCommand {
     private static final int SECONDS_MAX = 3_600;
     private static final double FSYNC_SECONDS = 1;
 
+    /** The content of {@code plain.json}. */
+    private record PlainResult(List<ProgramRates> programs, MachineLimits limits) {}
+
+    /** The rates of the plain program under the load of a phase, in events/s. */
+    private record ProgramRates(String phase, double publishRate, double consumeRate) {}
+
     @Mixin
     private final WorkloadOptions options = new WorkloadOptions();
 
@@ -73,17 +78,17 @@ final class PlainCommand extends RunnerCommand {
         for (RunSpec run : servers.select(options.read(commandLine), commandLine.getErr())) {
             Path folder = out.resolve(run.name());
             Files.createDirectories(folder);
-            List<PlainResult.Program> programs = measurePrograms(run);
+            List<ProgramRates> programs = measurePrograms(run);
             MachineLimits limits = MachineLimits.measure(folder, FSYNC_SECONDS, copyRowsPerSecond(run));
-            JsonFiles.write(folder.resolve(PlainResult.FILE), new PlainResult(programs, limits));
+            JsonFiles.write(folder.resolve("plain.json"), new PlainResult(programs, limits));
             print(commandLine.getOut(), run, programs, folder);
             exitCode = Runner.OK;
         }
         return exitCode;
     }
 
-    private List<PlainResult.Program> measurePrograms(RunSpec run) throws Exception {
-        List<PlainResult.Program> measured = new ArrayList<>();
+    private List<ProgramRates> measurePrograms(RunSpec run) throws Exception {
+        List<ProgramRates> measured = new ArrayList<>();
         Optional<PlainProgram> program =
                 Drivers.find(run.system().driver()).flatMap(provider -> provider.plainProgram());
         if (program.isEmpty()) {
@@ -99,7 +104,7 @@ final class PlainCommand extends RunnerCommand {
                     callers, phase.async(), phase.eventsPerCall(), run.events().bytes(), seconds);
             program.get().run(settings, load);
             PlainProgram.Rates rates = program.get().run(settings, load);
-            measured.add(new PlainResult.Program(phase.name(), rates.publishRate(), rates.consumeRate()));
+            measured.add(new ProgramRates(phase.name(), rates.publishRate(), rates.consumeRate()));
         }
         return measured;
     }
@@ -114,12 +119,12 @@ final class PlainCommand extends RunnerCommand {
         return copy.run(settings, CopyProgram.load(1, COPY_SECONDS)).publishRate();
     }
 
-    private static void print(PrintWriter out, RunSpec run, List<PlainResult.Program> programs, Path folder)
+    private static void print(PrintWriter out, RunSpec run, List<ProgramRates> programs, Path folder)
             throws IOException {
         Path result = folder.resolve("result.json");
         JsonNode phases =
                 Files.isRegularFile(result) ? JsonFiles.readTree(result).path("phases") : null;
-        for (PlainResult.Program program : programs) {
+        for (ProgramRates program : programs) {
             String line = String.format(
                     Locale.ROOT,
                     "%s, %s: plain program %,.0f/s published, %,.0f/s consumed",

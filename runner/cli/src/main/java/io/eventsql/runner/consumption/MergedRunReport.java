@@ -9,7 +9,9 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.stream.Stream;
+import org.HdrHistogram.Histogram;
 
 /**
  * The merged reports of all members of a consumer, as if one member had received all events. Merges event numbers
@@ -19,13 +21,15 @@ import java.util.stream.Stream;
  * @param members the number of members
  * @param partitionsOfSeveralMembers the partitions whose measured events were handled by more than one member; order is
  *     not checked across members
- * @param latencies the end-to-end latencies by second
+ * @param latencies the end-to-end latencies of the measured events, in microseconds, by the epoch second in which they were
+ *     handled
  */
-public record MergedRunReport(RunReport run, int members, int partitionsOfSeveralMembers, LatenciesBySecond latencies) {
+public record MergedRunReport(
+        RunReport run, int members, int partitionsOfSeveralMembers, Map<Long, Histogram> latencies) {
 
     /** Returns the report of members that have received nothing, or whose reports are unknown. */
     static MergedRunReport empty(String run, int members) {
-        return new MergedRunReport(new RunReport(run, "", List.of()), members, 0, new LatenciesBySecond(Map.of()));
+        return new MergedRunReport(new RunReport(run, "", List.of()), members, 0, Map.of());
     }
 
     /**
@@ -35,7 +39,7 @@ public record MergedRunReport(RunReport run, int members, int partitionsOfSevera
      * @throws IllegalArgumentException if the detail is invalid
      */
     public static MergedRunReport ofSingleMember(RunReport run) {
-        return new MergedRunReport(run, 1, 0, LatenciesBySecond.of(List.of(run)));
+        return new MergedRunReport(run, 1, 0, latencies(List.of(run)));
     }
 
     /**
@@ -62,7 +66,19 @@ public record MergedRunReport(RunReport run, int members, int partitionsOfSevera
                 new RunReport(run, consumer, runners),
                 members,
                 partitionsOfSeveralMembers(seen),
-                LatenciesBySecond.of(seen));
+                latencies(seen));
+    }
+
+    /** @throws IllegalArgumentException if a histogram is invalid */
+    private static Map<Long, Histogram> latencies(List<RunReport> seen) {
+        Map<Long, Histogram> all = new TreeMap<>();
+        seen.stream()
+                .flatMap(app -> app.runners().stream())
+                .map(runner -> runner.measured().endToEndMicrosBySecond())
+                .forEach(seconds ->
+                        seconds.forEach((second, encoded) -> all.computeIfAbsent(second, missing -> Histograms.create())
+                                .add(Histograms.decode(encoded))));
+        return all;
     }
 
     private static PhaseReport merge(Stream<PhaseReport> ofMembers) {

@@ -7,6 +7,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Concurrent callers that call in a loop, as fast as the target allows. The intended time of a call is the time at
@@ -40,13 +41,13 @@ public final class Callers implements LoadGenerator {
     @Override
     public long send(LoadPhase phase, LoadListener listener) {
         awaitStart(phase);
-        EventQuota quota = new EventQuota(phase.events(), context.eventsPerCall());
+        AtomicLong taken = new AtomicLong();
         List<Future<Long>> running = new ArrayList<>();
         try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
             for (KeyShare keys : context.source().splitKeys(callers)) {
                 // Each caller starts with another stream, so that they do not all call the same one.
                 int firstStream = running.size();
-                running.add(threads.submit(() -> call(phase, listener, quota, keys, firstStream)));
+                running.add(threads.submit(() -> call(phase, listener, taken, keys, firstStream)));
             }
         }
         return running.stream().mapToLong(Callers::awaitSent).sum();
@@ -65,15 +66,21 @@ public final class Callers implements LoadGenerator {
         }
     }
 
-    /** Runs one caller until the phase ends. Returns the number of sent events. */
-    private long call(LoadPhase phase, LoadListener listener, EventQuota quota, KeyShare keys, int firstStream) {
+    /**
+     * Runs one caller until the phase ends.
+     *
+     * @param taken the events of the phase that its callers have taken; the last call may get fewer
+     * @return the number of sent events
+     */
+    private long call(LoadPhase phase, LoadListener listener, AtomicLong taken, KeyShare keys, int firstStream) {
         long sent = 0;
         for (long turn = firstStream; !context.stop().isRaised(); turn++) {
             long intended = context.clock().nanos();
             if (intended >= phase.endNanos()) {
                 break;
             }
-            int count = quota.take();
+            int perCall = context.eventsPerCall();
+            int count = Math.clamp(phase.events() - taken.getAndAdd(perCall), 0, perCall);
             if (count == 0) {
                 break;
             }

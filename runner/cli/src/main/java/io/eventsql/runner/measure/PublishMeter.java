@@ -4,7 +4,10 @@ import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadListener;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
@@ -21,7 +24,7 @@ public final class PublishMeter implements LoadListener {
     /** A single counter instead of the sum of stripes, because it is read at each slot of a bounded load. */
     private final LongAdder answeredEvents = new LongAdder();
 
-    private final PublishErrors errors = new PublishErrors();
+    private final Map<String, ErrorCount> errors = new ConcurrentHashMap<>();
     /** Guarded by itself. Only one thread writes, so the lock is uncontended. */
     private final Histogram scheduleDelayMicros = Histograms.create();
 
@@ -40,7 +43,9 @@ public final class PublishMeter implements LoadListener {
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        errors.add(failure, events);
+        String errorClass = failure.getClass().getName();
+        ErrorCount error = new ErrorCount(errorClass, events, String.valueOf(failure.getMessage()));
+        errors.merge(errorClass, error, ErrorCount::plus);
         stripe().failed(intendedNanos, events);
         answeredEvents.add(events);
     }
@@ -86,7 +91,9 @@ public final class PublishMeter implements LoadListener {
         return new PhaseMeasurement(
                 sentEvents,
                 snapshots.stream().mapToLong(Stripe.Snapshot::publishedEvents).sum(),
-                errors.counts(),
+                errors.values().stream()
+                        .sorted(Comparator.comparing(ErrorCount::errorClass))
+                        .toList(),
                 firstIntended == Long.MAX_VALUE ? null : anchor.epochMicrosAt(firstIntended),
                 lastAcknowledged == Long.MIN_VALUE ? null : anchor.epochMicrosAt(lastAcknowledged),
                 Histograms.merge(

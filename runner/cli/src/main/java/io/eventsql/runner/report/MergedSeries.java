@@ -1,6 +1,5 @@
 package io.eventsql.runner.report;
 
-import io.eventsql.runner.consumption.LatenciesBySecond;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
@@ -23,16 +22,16 @@ public final class MergedSeries {
     private static final double MICROS_PER_MILLI = 1_000.0;
 
     private final List<RunnerSeries> runners;
-    private final LatenciesBySecond consumed;
+    private final Map<Long, Histogram> consumed;
     private final long firstSecond;
     private final List<Integer> times;
 
     /**
      * @param runners the series of the runners, in the order of their numbers
-     * @param consumed the end-to-end latencies by second
+     * @param consumed the end-to-end latencies by epoch second
      * @param firstSecond the epoch second in which all runners started
      */
-    MergedSeries(List<RunnerSeries> runners, LatenciesBySecond consumed, long firstSecond) {
+    MergedSeries(List<RunnerSeries> runners, Map<Long, Histogram> consumed, long firstSecond) {
         this.runners = runners;
         this.consumed = consumed;
         this.firstSecond = firstSecond;
@@ -134,7 +133,7 @@ public final class MergedSeries {
 
     /** Returns the end-to-end latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram endToEndMicros(int t) {
-        return consumed.endToEndMicros(firstSecond + t);
+        return consumed.get(firstSecond + t);
     }
 
     private List<@Nullable Double> sums(Function<TimeSeries, List<@Nullable Double>> column) {

@@ -67,7 +67,7 @@ public record FieldOverride(List<String> path, String value) {
 
     private JsonNode parseValue() {
         try {
-            return Yaml.read(value);
+            return WorkloadFile.YAML.readTree(value);
         } catch (JacksonException e) {
             throw invalid("invalid value: " + e.getOriginalMessage());
         }

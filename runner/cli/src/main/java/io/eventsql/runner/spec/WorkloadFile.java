@@ -6,15 +6,25 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 import tools.jackson.core.JacksonException;
+import tools.jackson.core.StreamReadFeature;
+import tools.jackson.databind.DeserializationFeature;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.node.JsonNodeFactory;
 import tools.jackson.databind.node.ObjectNode;
+import tools.jackson.dataformat.yaml.YAMLMapper;
 
 /** Reads workload files. */
 public final class WorkloadFile {
+    /** Rejects duplicate names and content after the first document. */
+    static final YAMLMapper YAML = YAMLMapper.builder()
+            .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .build();
+
     private static final String ENDING = ".yaml";
 
     private WorkloadFile() {}
@@ -54,7 +64,7 @@ public final class WorkloadFile {
         Set<String> names = new HashSet<>();
         WorkloadKind kind = new WorkloadFields(fileName, "", top).oneOf("kind", null, WorkloadKind.class);
         for (ObjectNode run : runs) {
-            ObjectNode merged = Merge.of(base, run);
+            ObjectNode merged = merge(base, run);
             overrides.forEach(override -> override.applyTo(merged));
             RunSpec spec = spec(fileName, merged, kind);
             if (!names.add(spec.name())) {
@@ -65,9 +75,26 @@ public final class WorkloadFile {
         return new Workload(name, kind, description(fileName, top), List.copyOf(specs));
     }
 
+    /**
+     * Returns a new merged object: nested objects are merged field by field, other values and lists are replaced. The
+     * arguments remain unchanged.
+     */
+    private static ObjectNode merge(ObjectNode below, ObjectNode above) {
+        ObjectNode merged = below.deepCopy();
+        for (Map.Entry<String, JsonNode> entry : above.properties()) {
+            JsonNode former = merged.get(entry.getKey());
+            if (former instanceof ObjectNode formerObject && entry.getValue() instanceof ObjectNode object) {
+                merged.set(entry.getKey(), merge(formerObject, object));
+            } else {
+                merged.set(entry.getKey(), entry.getValue().deepCopy());
+            }
+        }
+        return merged;
+    }
+
     private static ObjectNode parse(String fileName, String text) {
         try {
-            if (Yaml.read(text) instanceof ObjectNode object) {
+            if (YAML.readTree(text) instanceof ObjectNode object) {
                 return object;
             }
         } catch (JacksonException e) {

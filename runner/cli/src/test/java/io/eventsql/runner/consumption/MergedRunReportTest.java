@@ -40,7 +40,7 @@ class MergedRunReportTest {
         assertThat(latencies.getTotalCount()).isEqualTo(5);
         assertThat(latencies.getMinValue()).isEqualTo(50);
         assertThat(latencies.getMaxValue()).isEqualTo(100);
-        Map<Long, Histogram> seconds = merged.latencies().endToEndMicros();
+        Map<Long, Histogram> seconds = merged.latencies();
         assertThat(seconds).containsOnlyKeys(0L, 1L);
         assertThat(seconds.get(0L).getTotalCount()).isEqualTo(3);
         assertThat(seconds.get(1L).getTotalCount()).isEqualTo(3);
