@@ -18,12 +18,10 @@ import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.phases.LoadSession;
 import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.report.Jvms;
 import io.eventsql.runner.report.MergedSeries;
 import io.eventsql.runner.report.PhaseResult;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult;
-import io.eventsql.runner.report.RunnerSeries;
 import io.eventsql.runner.report.Summarizer;
 import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.result.SeriesFiles;
@@ -130,10 +128,10 @@ final class MainJob {
                     PhaseResult.of(outcome.warmup()),
                     outcome.ending(),
                     System.getProperty("java.version", "unknown"),
-                    RunnerSeries.of(
+                    RunnerResult.Series.of(
                             session.series(), seconds, sampler.table(seconds.t().size())),
                     barrier.appClock(),
-                    new Jvms(
+                    new RunnerResult.Jvms(
                             outcome.warmth(),
                             outcome.measuredCompilation(),
                             ManagementFactory.getRuntimeMXBean().getInputArguments(),

@@ -10,11 +10,9 @@ import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.report.Jvms;
 import io.eventsql.runner.report.PhaseResult;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.RunnerResult.Ending;
-import io.eventsql.runner.report.RunnerSeries;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
@@ -424,7 +422,7 @@ class SummarizeCommandTest {
                         "25.0.1",
                         series(runner, busyShare),
                         new ClockOffset(runner + 0.25, 0.5),
-                        new Jvms(
+                        new RunnerResult.Jvms(
                                 new WarmupOutcome(12.5 - runner, true, runner == 0, 7.0),
                                 new CompilationTime(100, 500),
                                 List.of("-Xmx1g"),
@@ -432,7 +430,7 @@ class SummarizeCommandTest {
     }
 
     /** 10 events per second for (runner number + 1) seconds. */
-    private static RunnerSeries series(int runner, double busyShare) {
+    private static RunnerResult.Series series(int runner, double busyShare) {
         RunSeries series = new RunSeries(0);
         series.start(0);
         long end = (runner + 1) * 1_000_000_000L;
@@ -446,7 +444,7 @@ class SummarizeCommandTest {
                 1,
                 seconds.t(),
                 Map.of("runner.cpu_cores", List.of(0.5), ResourceSeries.MACHINE_BUSY_SHARE, List.of(busyShare)));
-        return RunnerSeries.of(series, seconds, resources);
+        return RunnerResult.Series.of(series, seconds, resources);
     }
 
     @Test

@@ -43,9 +43,9 @@ public record Conditions(
 
     /** Returns the conditions of a run with the given runners, at least one. */
     static Conditions of(List<RunnerResult> runners) {
-        List<Jvms> jvms = present(runners.stream().map(RunnerResult::jvms));
+        List<RunnerResult.Jvms> jvms = present(runners.stream().map(RunnerResult::jvms));
         Double busy = busyShare(runners);
-        List<WarmupOutcome> warmups = present(jvms.stream().map(Jvms::warmup));
+        List<WarmupOutcome> warmups = present(jvms.stream().map(RunnerResult.Jvms::warmup));
         return new Conditions(
                 busy == null ? null : (Double) Statistics.rounded(busy, 1_000),
                 busy != null && busy >= SATURATED_MIN_SHARE,
@@ -74,13 +74,13 @@ public record Conditions(
     }
 
     private static @Nullable Double busyShare(List<RunnerResult> runners) {
-        List<RunnerSeries> series = present(runners.stream().map(RunnerResult::series));
+        List<RunnerResult.Series> series = present(runners.stream().map(RunnerResult::series));
         List<Double> shares = present(series.stream().map(Conditions::measuredBusyShare));
         return shares.isEmpty() ? null : Collections.max(shares);
     }
 
     private static @Nullable Double samplerShare(List<RunnerResult> runners) {
-        List<RunnerSeries> series = present(runners.stream().map(RunnerResult::series));
+        List<RunnerResult.Series> series = present(runners.stream().map(RunnerResult::series));
         List<Double> shares =
                 present(series.stream().map(ofRunner -> ofRunner.resources().samplerShare()));
         double sum = shares.stream().mapToDouble(Double::doubleValue).sum();
@@ -88,17 +88,17 @@ public record Conditions(
     }
 
     /** The seconds after the measured phase, in which the rest is consumed, do not count. */
-    private static @Nullable Double measuredBusyShare(RunnerSeries series) {
+    private static @Nullable Double measuredBusyShare(RunnerResult.Series series) {
         int seconds =
                 (int) series.seconds().phase().stream().filter(Objects::nonNull).count();
         return series.resources().mean(ResourceSeries.MACHINE_BUSY_SHARE, 0, seconds);
     }
 
     /** Each runner reports the time of all apps, so that of one runner is taken. */
-    private static @Nullable Double compilationSeconds(List<Jvms> jvms) {
+    private static @Nullable Double compilationSeconds(List<RunnerResult.Jvms> jvms) {
         double millis = 0;
         long appsMs = 0;
-        for (Jvms ofRunner : jvms) {
+        for (RunnerResult.Jvms ofRunner : jvms) {
             CompilationTime time = ofRunner.measuredCompilation();
             if (time == null) {
                 return null;

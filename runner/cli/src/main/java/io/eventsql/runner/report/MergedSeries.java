@@ -21,7 +21,7 @@ public final class MergedSeries {
     private static final String OWN = "runner.";
     private static final double MICROS_PER_MILLI = 1_000.0;
 
-    private final List<RunnerSeries> runners;
+    private final List<RunnerResult.Series> runners;
     private final Map<Long, Histogram> consumed;
     private final long firstSecond;
     private final List<Integer> times;
@@ -31,7 +31,7 @@ public final class MergedSeries {
      * @param consumed the end-to-end latencies by epoch second
      * @param firstSecond the epoch second in which all runners started
      */
-    MergedSeries(List<RunnerSeries> runners, Map<Long, Histogram> consumed, long firstSecond) {
+    MergedSeries(List<RunnerResult.Series> runners, Map<Long, Histogram> consumed, long firstSecond) {
         this.runners = runners;
         this.consumed = consumed;
         this.firstSecond = firstSecond;
@@ -76,7 +76,7 @@ public final class MergedSeries {
     }
 
     private @Nullable String phase(int t) {
-        for (RunnerSeries runner : runners) {
+        for (RunnerResult.Series runner : runners) {
             String phase = valueAt(runner.seconds().phase(), t);
             if (phase != null) {
                 return phase;
@@ -122,7 +122,7 @@ public final class MergedSeries {
     /** Returns the publish latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram publishMicros(int t) {
         List<Histogram> ofRunners = new ArrayList<>();
-        for (RunnerSeries runner : runners) {
+        for (RunnerResult.Series runner : runners) {
             String encoded = valueAt(runner.publishMicrosHistograms(), t);
             if (encoded != null) {
                 ofRunners.add(Histograms.decode(encoded));
@@ -140,7 +140,7 @@ public final class MergedSeries {
         List<@Nullable Double> sums = new ArrayList<>();
         for (int t : times) {
             double sum = 0;
-            for (RunnerSeries runner : runners) {
+            for (RunnerResult.Series runner : runners) {
                 Double value = valueAt(column.apply(runner.seconds()), t);
                 sum += value == null ? 0 : value;
             }

@@ -4,6 +4,7 @@ import io.eventsql.runner.load.LoadClock;
 import java.io.Console;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.time.Duration;
 import me.tongfei.progressbar.ConsoleProgressBarConsumer;
 import me.tongfei.progressbar.ProgressBar;
 import me.tongfei.progressbar.ProgressBarBuilder;
@@ -38,7 +39,7 @@ public final class ProgressDisplay {
      * @param total the expected number of events; 0 if unknown
      */
     public Progress start(String what, long total) {
-        return bars ? new Bar(what, total, out) : new ProgressLines(what, total, clock, out);
+        return bars ? new Bar(what, total, out) : new Lines(what, total, clock, out);
     }
 
     /** Since Java 22, a console may exist without a terminal, which {@code isTerminal} detects. */
@@ -82,5 +83,42 @@ public final class ProgressDisplay {
         public void close() {
             bar.close();
         }
+    }
+
+    /** Prints a progress line every few seconds, for logs. */
+    private static final class Lines implements Progress {
+        private static final long INTERVAL_NANOS = Duration.ofSeconds(5).toNanos();
+
+        private final String what;
+        private final long total;
+        private final LoadClock clock;
+        private final PrintStream out;
+        private long shownAtNanos;
+        private long shownPublished;
+
+        Lines(String what, long total, LoadClock clock, PrintStream out) {
+            this.what = what;
+            this.total = total;
+            this.clock = clock;
+            this.out = out;
+            this.shownAtNanos = clock.nanos();
+        }
+
+        @Override
+        public void show(long published, long failed) {
+            long now = clock.nanos();
+            long elapsed = now - shownAtNanos;
+            if (elapsed < INTERVAL_NANOS) {
+                return;
+            }
+            long perSecond = Math.round((published - shownPublished) * 1e9 / elapsed);
+            out.println(what + ": " + published + (total > 0 ? " of " + total : "") + " events published, " + perSecond
+                    + " per second" + (failed > 0 ? ", " + failed + " failed" : ""));
+            shownAtNanos = now;
+            shownPublished = published;
+        }
+
+        @Override
+        public void close() {}
     }
 }

@@ -5,8 +5,16 @@ import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.database.ShardServerInfo;
+import io.eventsql.runner.measure.Histograms;
+import io.eventsql.runner.sample.ResourceSeries;
+import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.series.TimeSeries;
+import io.eventsql.runner.warmup.CompilationTime;
+import io.eventsql.runner.warmup.WarmupOutcome;
 import io.eventsql.runner.workload.RunSettings;
+import java.util.ArrayList;
 import java.util.List;
+import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,7 +37,7 @@ public record RunnerResult(
         PhaseResult warmup,
         @JsonUnwrapped Ending ending,
         String javaVersion,
-        @Nullable RunnerSeries series,
+        @Nullable Series series,
         @Nullable ClockOffset appClock,
         @Nullable Jvms jvms) {
 
@@ -54,6 +62,41 @@ public record RunnerResult(
             return interrupted || stoppedForNoProgress;
         }
     }
+
+    /**
+     * The time series of one runner.
+     *
+     * @param seconds the table, without consumer columns
+     * @param publishMicrosHistograms the encoded publish latencies of each second; {@code null} if there are none
+     * @param resources the resource usage during the run
+     */
+    public record Series(
+            TimeSeries seconds, List<@Nullable String> publishMicrosHistograms, ResourceSeries resources) {
+
+        /** Creates the series from a finished recording. */
+        public static Series of(RunSeries series, TimeSeries seconds, ResourceSeries resources) {
+            List<@Nullable String> histograms = new ArrayList<>();
+            for (int t : seconds.t()) {
+                Histogram micros = series.publishMicros(t);
+                histograms.add(micros == null ? null : Histograms.encode(micros));
+            }
+            return new Series(seconds, histograms, resources);
+        }
+    }
+
+    /**
+     * The JVMs of a runner and of the apps.
+     *
+     * @param warmup how the warm-up ended; {@code null} if there was none
+     * @param measuredCompilation the compilation time during the measured phase; {@code null} if unknown
+     * @param runnerOptions the JVM options of the runner
+     * @param appOptions the JVM options of the first app; empty if unknown
+     */
+    public record Jvms(
+            @Nullable WarmupOutcome warmup,
+            @Nullable CompilationTime measuredCompilation,
+            List<String> runnerOptions,
+            List<String> appOptions) {}
 
     @JsonProperty("run")
     public String run() {

@@ -1,10 +1,27 @@
 package io.eventsql.runner.sample;
 
+import java.util.Collections;
 import java.util.List;
+import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /** Samples one source about once per second. For use by one thread. */
 interface Probe extends AutoCloseable {
+
+    /** Returns a probe of one number. */
+    static Probe of(String column, LongFunction<@Nullable Double> sample) {
+        return new Probe() {
+            @Override
+            public List<String> columns() {
+                return List.of(column);
+            }
+
+            @Override
+            public List<@Nullable Double> sample(long nowNanos) {
+                return Collections.singletonList(sample.apply(nowNanos));
+            }
+        };
+    }
 
     /** Returns the names of its columns, such as {@code database-0.cpu_cores}. */
     List<String> columns();

@@ -23,6 +23,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class ResourceSampler implements AutoCloseable {
     private static final long NANOS_PER_SECOND = 1_000_000_000;
+    private static final double BYTES_PER_MB = 1e6;
+    private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     private record Row(int second, int column) {}
@@ -59,7 +61,7 @@ public final class ResourceSampler implements AutoCloseable {
         ProcessTree tree = new ProcessTree(Path.of("/proc"));
         List<Probe> probes = new ArrayList<>();
         probes.add(new ProcessProbe("runner", ProcessHandle.current().pid(), tree));
-        probes.add(new HeapProbe());
+        probes.add(Probe.of("runner.heap_mb", now -> heapMb()));
         probes.add(new DiskProbe(Path.of("/")));
         probes.add(new MachineProbe(Path.of("/")));
         for (SampledProcess process : processes) {
@@ -79,7 +81,9 @@ public final class ResourceSampler implements AutoCloseable {
             List<Probe> probes, LoadClock clock, LongSupplier originNanos, Consumer<String> problems) {
         ResourceSampler sampler = new ResourceSampler(clock, originNanos, problems);
         List<Probe> all = new ArrayList<>(probes);
-        all.add(new SamplerProbe(sampler.cpuNanos::sum));
+        RateCounter cpu = new RateCounter();
+        all.add(Probe.of(
+                "runner" + ResourceSeries.SAMPLER_SHARE, now -> share(cpu.update(sampler.cpuNanos.sum() / 1e9, now))));
         for (Probe probe : all) {
             int firstColumn = sampler.columns.size();
             sampler.columns.addAll(probe.columns());
@@ -89,6 +93,16 @@ public final class ResourceSampler implements AutoCloseable {
                     .start(() -> sampler.sample(probe, firstColumn)));
         }
         return sampler;
+    }
+
+    private static Double heapMb() {
+        Runtime runtime = Runtime.getRuntime();
+        return (runtime.totalMemory() - runtime.freeMemory()) / BYTES_PER_MB;
+    }
+
+    /** Returns processors in use as a share of all. */
+    private static @Nullable Double share(@Nullable Double cores) {
+        return cores == null ? null : (Double) (cores / PROCESSORS);
     }
 
     private void sample(Probe probe, int firstColumn) {

@@ -8,14 +8,14 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.Test;
 
-class ProgressLinesTest {
+class ProgressDisplayTest {
 
     @Test
     void show_eachSecond_printsALineEveryFiveSeconds() {
         ManualClock clock = new ManualClock();
         ByteArrayOutputStream out = new ByteArrayOutputStream();
-        ProgressLines lines =
-                new ProgressLines("Publishing", 100_000, clock, new PrintStream(out, true, StandardCharsets.UTF_8));
+        Progress lines = ProgressDisplay.lines(new PrintStream(out, true, StandardCharsets.UTF_8), clock)
+                .start("Publishing", 100_000);
 
         for (int second = 1; second <= 10; second++) {
             clock.advance(1_000_000_000);
