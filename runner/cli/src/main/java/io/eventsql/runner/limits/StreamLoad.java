@@ -203,11 +203,6 @@ final class StreamLoad implements AutoCloseable {
                 .sum();
     }
 
-    /** Returns the driver. */
-    Driver driver() {
-        return driver;
-    }
-
     @Override
     public void close() {
         session.close();

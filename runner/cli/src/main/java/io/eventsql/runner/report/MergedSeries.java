@@ -1,6 +1,7 @@
 package io.eventsql.runner.report;
 
 import io.eventsql.runner.measure.Histograms;
+import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
 import java.util.ArrayList;
@@ -8,7 +9,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
-import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
@@ -19,7 +19,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class MergedSeries {
     private static final String OWN = "runner.";
-    private static final double MICROS_PER_MILLI = 1_000.0;
 
     private final List<RunnerResult.Series> runners;
     private final Map<Long, Histogram> consumed;
@@ -47,32 +46,31 @@ public final class MergedSeries {
         return firstSecond;
     }
 
-    /** Returns the merged table. */
+    /** Returns the merged table, without what the apps know if they did not report seconds. */
     public TimeSeries seconds() {
-        List<@Nullable Double> published = sums(TimeSeries::publishRate);
-        List<@Nullable Double> consumeRate = consumeRate();
-        return new TimeSeries(
-                1,
-                times,
-                phases(),
-                sums(TimeSeries::offeredRate),
-                published,
-                consumeRate,
-                sums(TimeSeries::failed),
-                sums(TimeSeries::missed),
-                sums(TimeSeries::inFlight),
-                lag(published, consumeRate),
-                percentiles(this::publishMicros, 50),
-                percentiles(this::publishMicros, 99),
-                percentiles(this::publishMicros, 100),
-                percentiles(this::endToEndMicros, 50),
-                percentiles(this::endToEndMicros, 99));
-    }
-
-    private List<@Nullable String> phases() {
-        List<@Nullable String> phases = new ArrayList<>();
-        times.forEach(t -> phases.add(phase(t)));
-        return phases;
+        List<TimeSeries.Row> rows = new ArrayList<>();
+        boolean known = !consumed.isEmpty();
+        long open = 0;
+        for (int t : times) {
+            Histogram publish = publishMicros(t);
+            Histogram endToEnd = endToEndMicros(t);
+            long published = sum(TimeSeries::publishRate, t);
+            long handled = endToEnd == null ? 0 : endToEnd.getTotalCount();
+            open += published - handled;
+            rows.add(new TimeSeries.Row(
+                    phase(t),
+                    sum(TimeSeries::offeredRate, t),
+                    published,
+                    known ? Long.valueOf(handled) : null,
+                    sum(TimeSeries::failed, t),
+                    sum(TimeSeries::missed, t),
+                    sum(TimeSeries::inFlight, t),
+                    // Clamped to 0, because a handler may be faster than the acknowledgement.
+                    known ? Double.valueOf((double) Math.max(0, open)) : null,
+                    publish == null ? null : Percentiles.ofMicros(publish),
+                    endToEnd == null ? null : Percentiles.ofMicros(endToEnd)));
+        }
+        return TimeSeries.of(rows);
     }
 
     private @Nullable String phase(int t) {
@@ -83,40 +81,6 @@ public final class MergedSeries {
             }
         }
         return null;
-    }
-
-    /** Returns no values instead of zeros if the apps did not report seconds. */
-    private List<@Nullable Double> consumeRate() {
-        List<@Nullable Double> rates = new ArrayList<>();
-        for (int t : times) {
-            Histogram micros = endToEndMicros(t);
-            long handled = micros == null ? 0 : micros.getTotalCount();
-            rates.add(consumed.isEmpty() ? null : Double.valueOf((double) handled));
-        }
-        return rates;
-    }
-
-    /** Clamped to 0, because a handler may be faster than the acknowledgement. */
-    private static List<@Nullable Double> lag(List<@Nullable Double> published, List<@Nullable Double> consumed) {
-        List<@Nullable Double> lag = new ArrayList<>();
-        double open = 0;
-        for (int t = 0; t < published.size(); t++) {
-            Double in = published.get(t);
-            Double out = consumed.get(t);
-            open += (in == null ? 0 : in) - (out == null ? 0 : out);
-            lag.add(out == null ? null : Double.valueOf(Math.max(0, open)));
-        }
-        return lag;
-    }
-
-    private List<@Nullable Double> percentiles(IntFunction<@Nullable Histogram> ofSecond, double percentile) {
-        List<@Nullable Double> values = new ArrayList<>();
-        for (int t : times) {
-            Histogram micros = ofSecond.apply(t);
-            values.add(
-                    micros == null ? null : Double.valueOf(micros.getValueAtPercentile(percentile) / MICROS_PER_MILLI));
-        }
-        return values;
     }
 
     /** Returns the publish latencies of a second of the table in microseconds; {@code null} if there are none. */
@@ -136,17 +100,13 @@ public final class MergedSeries {
         return consumed.get(firstSecond + t);
     }
 
-    private List<@Nullable Double> sums(Function<TimeSeries, List<@Nullable Double>> column) {
-        List<@Nullable Double> sums = new ArrayList<>();
-        for (int t : times) {
-            double sum = 0;
-            for (RunnerResult.Series runner : runners) {
-                Double value = valueAt(column.apply(runner.seconds()), t);
-                sum += value == null ? 0 : value;
-            }
-            sums.add(sum);
+    private long sum(Function<TimeSeries, List<@Nullable Double>> column, int t) {
+        double sum = 0;
+        for (RunnerResult.Series runner : runners) {
+            Double value = valueAt(column.apply(runner.seconds()), t);
+            sum += value == null ? 0 : value;
         }
-        return sums;
+        return Math.round(sum);
     }
 
     private static <T> @Nullable T valueAt(List<@Nullable T> column, int t) {

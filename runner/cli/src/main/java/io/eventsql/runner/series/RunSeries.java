@@ -126,33 +126,31 @@ public final class RunSeries {
      */
     public TimeSeries finish(long endNanos) {
         int count = hasStarted() && endNanos > originNanos ? secondNumber(endNanos - 1) + 1 : 0;
-        List<Second> rows = new ArrayList<>();
-        List<Integer> times = new ArrayList<>();
+        List<TimeSeries.Row> rows = new ArrayList<>();
+        long unanswered = 0;
+        long undelivered = 0;
         for (int number = 0; number < count; number++) {
             Second second = getOrCreate(number);
             second.close();
-            rows.add(second);
-            times.add(number);
+            long published = second.published.sum();
+            long failed = second.failed.sum();
+            long delivered = second.delivered.sum();
+            unanswered += second.sent.sum() - published - failed;
+            undelivered += published * consumers - delivered;
+            rows.add(new TimeSeries.Row(
+                    phaseOf(number),
+                    second.offered.sum(),
+                    published,
+                    consumers == 0 ? null : Long.valueOf(delivered),
+                    failed,
+                    second.missed.sum(),
+                    Math.max(0, unanswered),
+                    // Clamped to 0, because a consumer may be faster than the acknowledgement.
+                    consumers == 0 ? null : Double.valueOf((double) Math.max(0, undelivered) / consumers),
+                    second.publish.percentiles(),
+                    second.endToEnd.percentiles()));
         }
-        return new TimeSeries(
-                1,
-                times,
-                new ArrayList<>(times.stream().map(this::phaseOf).toList()),
-                rates(rows, second -> second.offered.sum()),
-                rates(rows, second -> second.published.sum()),
-                consumers == 0 ? nulls(rows) : rates(rows, second -> second.delivered.sum()),
-                rates(rows, second -> second.failed.sum()),
-                rates(rows, second -> second.missed.sum()),
-                runningTotals(rows, second -> second.sent.sum() - second.published.sum() - second.failed.sum(), 1),
-                consumers == 0
-                        ? nulls(rows)
-                        : runningTotals(
-                                rows, second -> second.published.sum() * consumers - second.delivered.sum(), consumers),
-                latencies(rows, second -> second.publish.p50Ms()),
-                latencies(rows, second -> second.publish.p99Ms()),
-                latencies(rows, second -> second.publish.maxMs()),
-                latencies(rows, second -> second.endToEnd.p50Ms()),
-                latencies(rows, second -> second.endToEnd.p99Ms()));
+        return TimeSeries.of(rows);
     }
 
     /** Numbers of events since the start. */
@@ -189,33 +187,6 @@ public final class RunSeries {
                 .map(PhaseInterval::name)
                 .findFirst()
                 .orElse(null);
-    }
-
-    private static List<@Nullable Double> rates(List<Second> rows, ToLongFunction<Second> value) {
-        List<@Nullable Double> values = new ArrayList<>();
-        rows.forEach(row -> values.add((double) value.applyAsLong(row)));
-        return values;
-    }
-
-    private static List<@Nullable Double> nulls(List<Second> rows) {
-        return latencies(rows, row -> null);
-    }
-
-    private static List<@Nullable Double> latencies(List<Second> rows, Function<Second, @Nullable Double> value) {
-        List<@Nullable Double> values = new ArrayList<>();
-        rows.forEach(row -> values.add(value.apply(row)));
-        return values;
-    }
-
-    /** Returns running totals. Clamped to 0, because a consumer may be faster than the acknowledgement. */
-    private static List<@Nullable Double> runningTotals(List<Second> rows, ToLongFunction<Second> change, int divisor) {
-        List<@Nullable Double> values = new ArrayList<>();
-        long sum = 0;
-        for (Second row : rows) {
-            sum += change.applyAsLong(row);
-            values.add((double) Math.max(0, sum) / divisor);
-        }
-        return values;
     }
 
     private @Nullable Second secondAt(long nanos) {

@@ -1,6 +1,7 @@
 package io.eventsql.runner.series;
 
 import io.eventsql.runner.measure.Histograms;
+import io.eventsql.runner.measure.Percentiles;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
@@ -11,10 +12,7 @@ import org.jspecify.annotations.Nullable;
 final class SecondLatency {
     private @Nullable Histogram open;
     private String encoded = "";
-    private long count;
-    private double p50;
-    private double p99;
-    private double max;
+    private @Nullable Percentiles percentiles;
     private boolean closed;
 
     /** Returns {@code false} if the second is closed. */
@@ -53,28 +51,18 @@ final class SecondLatency {
         if (histogram == null) {
             return;
         }
-        count = histogram.getTotalCount();
-        p50 = histogram.getValueAtPercentile(50) / 1_000.0;
-        p99 = histogram.getValueAtPercentile(99) / 1_000.0;
-        max = histogram.getMaxValue() / 1_000.0;
+        percentiles = Percentiles.ofMicros(histogram);
         encoded = Histograms.encode(histogram);
         open = null;
     }
 
-    synchronized @Nullable Double p50Ms() {
-        return count == 0 ? null : p50;
-    }
-
-    synchronized @Nullable Double p99Ms() {
-        return count == 0 ? null : p99;
-    }
-
-    synchronized @Nullable Double maxMs() {
-        return count == 0 ? null : max;
+    /** Returns the percentiles of the closed second; {@code null} if it has no values. */
+    synchronized @Nullable Percentiles percentiles() {
+        return percentiles;
     }
 
     /** Returns all values of the closed second; {@code null} if there are none. */
     synchronized @Nullable Histogram histogram() {
-        return count == 0 ? null : Histograms.decode(encoded);
+        return percentiles == null ? null : Histograms.decode(encoded);
     }
 }

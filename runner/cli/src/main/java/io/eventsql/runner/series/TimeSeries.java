@@ -1,8 +1,13 @@
 package io.eventsql.runner.series;
 
+import io.eventsql.runner.measure.Percentiles;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -40,6 +45,61 @@ public record TimeSeries(
         List<@Nullable Double> publishMaxMs,
         List<@Nullable Double> endToEndP50Ms,
         List<@Nullable Double> endToEndP99Ms) {
+
+    /**
+     * One row of the table.
+     *
+     * @param consumed the delivered events; {@code null} if unknown
+     * @param publish the latencies of the events acknowledged in that second; {@code null} if there were none
+     * @param endToEnd the latencies of the events delivered in that second; likewise
+     */
+    public record Row(
+            @Nullable String phase,
+            long offered,
+            long published,
+            @Nullable Long consumed,
+            long failed,
+            long missed,
+            long inFlight,
+            @Nullable Double lag,
+            @Nullable Percentiles publish,
+            @Nullable Percentiles endToEnd) {}
+
+    /** Returns the table of consecutive seconds. */
+    public static TimeSeries of(List<Row> rows) {
+        List<@Nullable String> phases = new ArrayList<>();
+        rows.forEach(row -> phases.add(row.phase));
+        return new TimeSeries(
+                1,
+                IntStream.range(0, rows.size()).boxed().toList(),
+                phases,
+                column(rows, row -> (double) row.offered),
+                column(rows, row -> (double) row.published),
+                column(rows, row -> row.consumed == null ? null : Double.valueOf(row.consumed.doubleValue())),
+                column(rows, row -> (double) row.failed),
+                column(rows, row -> (double) row.missed),
+                column(rows, row -> (double) row.inFlight),
+                column(rows, Row::lag),
+                latencies(rows, Row::publish, Percentiles::p50),
+                latencies(rows, Row::publish, Percentiles::p99),
+                latencies(rows, Row::publish, Percentiles::max),
+                latencies(rows, Row::endToEnd, Percentiles::p50),
+                latencies(rows, Row::endToEnd, Percentiles::p99));
+    }
+
+    private static List<@Nullable Double> column(List<Row> rows, Function<Row, @Nullable Double> value) {
+        List<@Nullable Double> values = new ArrayList<>();
+        rows.forEach(row -> values.add(value.apply(row)));
+        return values;
+    }
+
+    private static List<@Nullable Double> latencies(
+            List<Row> rows, Function<Row, @Nullable Percentiles> latency, ToDoubleFunction<Percentiles> statistic) {
+        return column(rows, row -> {
+            Percentiles ms = latency.apply(row);
+            return ms == null ? null : Double.valueOf(statistic.applyAsDouble(ms));
+        });
+    }
 
     /** Returns the columns by their names in files, in order. */
     public Map<String, List<? extends @Nullable Object>> columns() {
