@@ -5,7 +5,7 @@ import io.eventsql.runner.driver.PlainProgram;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.plain.CopyProgram;
 import io.eventsql.runner.plain.MachineLimits;
-import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.result.JsonFiles;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
 import java.io.IOException;

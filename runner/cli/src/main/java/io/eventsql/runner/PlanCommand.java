@@ -1,6 +1,6 @@
 package io.eventsql.runner;
 
-import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.result.JsonFiles;
 import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
@@ -8,9 +8,9 @@ import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine;
 
 /** Prints the requirements of a workload's runs for scripts. */
 @Command(

@@ -1,18 +1,18 @@
 package io.eventsql.runner;
 
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.result.JsonFiles;
+import io.eventsql.runner.result.RunnerResult;
 import java.io.IOException;
 import java.sql.SQLException;
 import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine;
 
 /** Publishes the events of a run and writes the measurements. */
 @Command(

@@ -3,11 +3,11 @@ package io.eventsql.runner;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.workload.RunSettings;
+import io.eventsql.runner.spec.RunSettings;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
-import picocli.CommandLine;
 import picocli.CommandLine.Option;
+import picocli.CommandLine;
 
 /** The options of a publish run, from the command line or the environment. */
 final class PublishOptions {

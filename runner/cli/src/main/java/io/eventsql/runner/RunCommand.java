@@ -3,11 +3,11 @@ package io.eventsql.runner;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.report.RunnerResult;
-import io.eventsql.runner.report.Summary;
+import io.eventsql.runner.result.JsonFiles;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunText;
+import io.eventsql.runner.result.RunnerResult;
+import io.eventsql.runner.result.Summary;
 import io.eventsql.runner.result.SummaryText;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.spec.RunSpec;
@@ -20,11 +20,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.function.Consumer;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine;
 
 /** Measures the runs of a workload on the servers configured in the environment. */
 @Command(

@@ -1,9 +1,9 @@
 package io.eventsql.runner;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.report.RunnerResult;
-import io.eventsql.runner.report.Summary;
+import io.eventsql.runner.result.JsonFiles;
+import io.eventsql.runner.result.RunnerResult;
+import io.eventsql.runner.result.Summary;
 import io.eventsql.runner.result.SummaryText;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
@@ -12,10 +12,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
+import picocli.CommandLine;
 
 /** Merges the results of several runners and the counts of the app into one result. */
 @Command(

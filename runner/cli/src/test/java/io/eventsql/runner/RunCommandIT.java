@@ -5,10 +5,10 @@ import static org.assertj.core.api.Assertions.tuple;
 
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.phases.ConsumerCounts;
-import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.result.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
-import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
+import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.testing.ResultSchema;
 import java.io.BufferedReader;

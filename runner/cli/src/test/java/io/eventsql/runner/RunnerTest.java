@@ -3,7 +3,7 @@ package io.eventsql.runner;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.runner.consumption.Apps;
-import io.eventsql.runner.workload.RunSettings;
+import io.eventsql.runner.spec.RunSettings;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.Arrays;
@@ -14,9 +14,9 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine;
 
 class RunnerTest {
     private final StringWriter out = new StringWriter();

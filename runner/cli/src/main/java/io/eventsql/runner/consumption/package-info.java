@@ -1,4 +1,4 @@
-/** The consumer's view of a run: positions in the databases, and the app's counts over HTTP. */
+/** The apps of a run: positions in the databases, their counts over HTTP, a common start, and warm JVMs. */
 @NullMarked
 package io.eventsql.runner.consumption;
 

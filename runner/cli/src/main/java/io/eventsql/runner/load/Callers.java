@@ -1,6 +1,5 @@
 package io.eventsql.runner.load;
 
-import io.eventsql.runner.workload.KeyShare;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutionException;

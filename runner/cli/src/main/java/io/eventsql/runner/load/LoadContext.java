@@ -2,8 +2,6 @@ package io.eventsql.runner.load;
 
 import io.eventsql.Event;
 import io.eventsql.runner.driver.PublishTarget;
-import io.eventsql.runner.workload.EventSource;
-import io.eventsql.runner.workload.KeyShare;
 import java.util.List;
 
 /**

@@ -1,7 +1,5 @@
 package io.eventsql.runner.load;
 
-import io.eventsql.runner.workload.KeyShare;
-
 /**
  * Makes calls on a fixed schedule from one thread, whether or not earlier calls were answered. Order within a key is
  * the order of the slots. A blocking target delays the calls but not their intended times, so the delay is included in

@@ -1,4 +1,4 @@
-/** Load generation: schedules and callers. Independent of the measurements. */
+/** Load generation: events, schedules and callers. Independent of the measurements. */
 @NullMarked
 package io.eventsql.runner.load;
 

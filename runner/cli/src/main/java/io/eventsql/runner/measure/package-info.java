@@ -1,4 +1,4 @@
-/** Measurements recorded during a phase of load. */
+/** Measurements recorded during a phase of load, in total and for each second. */
 @NullMarked
 package io.eventsql.runner.measure;
 

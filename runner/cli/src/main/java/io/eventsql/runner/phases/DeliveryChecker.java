@@ -5,7 +5,7 @@ import io.eventsql.benchmark.event.NotABenchmarkEventException;
 import io.eventsql.benchmark.event.NumberSet;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.load.LoadClock;
-import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.measure.RunSeries;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.function.Function;

@@ -3,7 +3,7 @@ package io.eventsql.runner.phases;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.measure.RunSeries;
 import io.eventsql.runner.spec.RunSpec;
 import java.time.Duration;
 import java.util.ArrayList;

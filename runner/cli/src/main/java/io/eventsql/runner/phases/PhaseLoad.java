@@ -6,7 +6,7 @@ import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
-import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.measure.RunSeries;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;

@@ -1,7 +1,6 @@
 package io.eventsql.runner.result;
 
-import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.measure.RunSeries;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;

@@ -1,8 +1,7 @@
 package io.eventsql.runner.result;
 
-import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.measure.TimeSeries;
 import io.eventsql.runner.sample.ResourceSeries;
-import io.eventsql.runner.series.TimeSeries;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;

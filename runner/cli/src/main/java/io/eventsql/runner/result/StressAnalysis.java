@@ -1,10 +1,10 @@
 package io.eventsql.runner.result;
 
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.TimeSeries;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
 import io.eventsql.runner.result.RunResult.StressResult;
 import io.eventsql.runner.sample.ResourceSeries;
-import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.math.BigDecimal;

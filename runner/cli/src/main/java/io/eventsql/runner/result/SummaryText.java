@@ -1,8 +1,7 @@
 package io.eventsql.runner.result;
 
 import io.eventsql.runner.consumption.ClockOffset;
-import io.eventsql.runner.report.Summary;
-import io.eventsql.runner.workload.RunSettings;
+import io.eventsql.runner.spec.RunSettings;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -1,7 +1,6 @@
 package io.eventsql.runner.result;
 
 import io.eventsql.runner.measure.Statistics;
-import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.trials.BlastTrial;
 import io.eventsql.runner.trials.SweepTrial;
 import java.util.ArrayList;

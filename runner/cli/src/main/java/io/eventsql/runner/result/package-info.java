@@ -1,4 +1,4 @@
-/** The result of a workload's run: reading and writing of its folder. */
+/** Results: of a workload's run, and of the main job's runners and their summary; their files and their text. */
 @NullMarked
 package io.eventsql.runner.result;
 

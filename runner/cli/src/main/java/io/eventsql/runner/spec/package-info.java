@@ -1,4 +1,4 @@
-/** Workload files and the specifications of the runs that they define. */
+/** Workload files, the specifications of the runs that they define, and the settings of a runner. */
 @NullMarked
 package io.eventsql.runner.spec;
 

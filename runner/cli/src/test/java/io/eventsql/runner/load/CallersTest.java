@@ -9,8 +9,6 @@ import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.testing.ManualClock;
-import io.eventsql.runner.workload.EventSource;
-import io.eventsql.runner.workload.KeyShare;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;

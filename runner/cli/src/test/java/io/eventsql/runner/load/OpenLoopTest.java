@@ -9,8 +9,6 @@ import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.SyntheticService;
-import io.eventsql.runner.workload.EventSource;
-import io.eventsql.runner.workload.KeyShare;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;

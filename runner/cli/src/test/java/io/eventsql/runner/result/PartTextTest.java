@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
-import io.eventsql.runner.report.JsonFiles;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;

@@ -3,12 +3,12 @@ package io.eventsql.runner.result;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.RunSeries;
+import io.eventsql.runner.measure.TimeSeries;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
-import io.eventsql.runner.result.RunResult.StressResult;
 import io.eventsql.runner.result.RunResult.StressResult.Resident;
+import io.eventsql.runner.result.RunResult.StressResult;
 import io.eventsql.runner.sample.ResourceSeries;
-import io.eventsql.runner.series.RunSeries;
-import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.util.ArrayList;
