@@ -102,7 +102,7 @@ final class MainJobRun {
         return new RunSpec(
                 "publish",
                 WorkloadKind.PUBLISH,
-                new EnvironmentSpec("postgres", 1, "none", Map.of()),
+                EnvironmentSpec.ONE_DATABASE,
                 new RunSpec.SystemSpec("eventsql", Map.of()),
                 new EventsSpec(bytes == null ? 0 : bytes, events.keyed() ? events.keys() : 0),
                 new RunSpec.StreamsSpec(

@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.OutboxBacklog;
 import io.eventsql.runner.database.HeldSnapshot;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
@@ -16,6 +17,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 
 /**
@@ -24,6 +30,7 @@ import java.util.function.Function;
  */
 final class OutboxBenchmark {
     private static final int TENTHS = 10;
+    private static final int SAMPLES_PER_TENTH = 10;
 
     private final LimitsContext context;
     private final int rate;
@@ -41,8 +48,20 @@ final class OutboxBenchmark {
                         + " s with a long-running snapshot; sizes and backlogs are maxima");
     }
 
+    /**
+     * The maximum values of several samples of the outbox.
+     *
+     * @param bytes the size of the outbox tables, including indexes
+     * @param events the committed events not yet relayed
+     */
+    private record Maximum(long bytes, long events) {
+        Maximum with(Maximum other) {
+            return new Maximum(Math.max(bytes, other.bytes), Math.max(events, other.events));
+        }
+    }
+
     /** A tenth of a run: both loads, and the outbox next to them. */
-    private record Tenth(PhaseMeasurement direct, PhaseMeasurement transactions, OutboxSampler.Maximum outbox) {}
+    private record Tenth(PhaseMeasurement direct, PhaseMeasurement transactions, Maximum outbox) {}
 
     /** @throws RunStoppedException after a stop signal */
     ResultPart measure() throws SQLException {
@@ -92,13 +111,11 @@ final class OutboxBenchmark {
     }
 
     private List<Tenth> measure(StreamLoad direct, StreamLoad transactions, PhaseSpec phase) {
-        OutboxSampler sampler =
-                new OutboxSampler(context, Duration.ofSeconds(seconds).dividedBy(TENTHS));
         long events = (long) rate * seconds / TENTHS;
         List<Tenth> tenths = new ArrayList<>();
         while (tenths.size() < TENTHS) {
             List<PhaseMeasurement> measured = new ArrayList<>();
-            OutboxSampler.Maximum outbox = sampler.sampleDuring(() -> {
+            Maximum outbox = sampleDuring(() -> {
                 CompletableFuture<PhaseMeasurement> inTransactions = CompletableFuture.supplyAsync(
                         () -> transactions.send(phase, events).measurement(), OutboxBenchmark::start);
                 measured.add(direct.send(phase, events).measurement());
@@ -107,6 +124,42 @@ final class OutboxBenchmark {
             tenths.add(new Tenth(measured.getFirst(), measured.getLast(), outbox));
         }
         return tenths;
+    }
+
+    /**
+     * Samples the size and the backlog of the outbox while a load runs.
+     *
+     * @throws IllegalStateException if a sample failed
+     */
+    private Maximum sampleDuring(Runnable load) {
+        AtomicReference<Maximum> maximum = new AtomicReference<>(new Maximum(0, 0));
+        long pauseMs = Duration.ofSeconds(seconds).toMillis() / TENTHS / SAMPLES_PER_TENTH;
+        try (ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor()) {
+            ScheduledFuture<?> sampling = timer.scheduleWithFixedDelay(
+                    () -> maximum.accumulateAndGet(sample(), Maximum::with), 0, pauseMs, TimeUnit.MILLISECONDS);
+            try {
+                load.run();
+            } finally {
+                sampling.cancel(false);
+            }
+            if (sampling.state() == ScheduledFuture.State.FAILED) {
+                throw new IllegalStateException("Sampling the outbox failed", sampling.exceptionNow());
+            }
+        }
+        return maximum.get();
+    }
+
+    private Maximum sample() {
+        try {
+            long bytes = context.query(
+                    "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('eventsql.outbox')");
+            long events = context.eventSql().outbox().backlogs().stream()
+                    .mapToLong(OutboxBacklog::events)
+                    .sum();
+            return new Maximum(bytes, events);
+        } catch (SQLException e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     private static void atOnce(Runnable first, Runnable second) {

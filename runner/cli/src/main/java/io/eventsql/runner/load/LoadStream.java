@@ -8,7 +8,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * A target stream of a load. Numbers its warm-up and measured events separately from 0, without gaps across phases, and
  * records which were acknowledged. Thread-safe.
  */
-public final class LoadStream {
+public class LoadStream {
 
     /** The numbers of either the warm-up or the measured events. */
     private static final class Numbers {

@@ -123,7 +123,7 @@ final class DeliveryChecker implements DeliveryListener {
     /** Returns the events acknowledged and not received. An event with unknown outcome may or may not be received. */
     private long lost(boolean ofWarmup) {
         NumberSet seen = (ofWarmup ? warmup : measured).numbers;
-        NumberSet all = stream.load().acknowledgedNumbers(ofWarmup);
+        NumberSet all = stream.acknowledgedNumbers(ofWarmup);
         all.addAll(seen);
         return all.size() - seen.size();
     }

@@ -11,7 +11,6 @@ import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.LoadContext;
 import io.eventsql.runner.load.LoadGenerator;
 import io.eventsql.runner.load.LoadPhase;
-import io.eventsql.runner.load.LoadStream;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.RunSeries;
@@ -115,7 +114,7 @@ public final class LoadSession implements AutoCloseable {
     }
 
     private SessionStream addStream(String name, PublishTarget target) {
-        SessionStream stream = new SessionStream(name, new LoadStream(target));
+        SessionStream stream = new SessionStream(name, target);
         streams.add(stream);
         return stream;
     }
@@ -192,7 +191,7 @@ public final class LoadSession implements AutoCloseable {
                 keys == 0 ? List.of() : KeyShare.keysOf(publisher.runner, keys));
         LoadContext loadContext = new LoadContext(
                 source,
-                streams.stream().map(SessionStream::load).toList(),
+                List.copyOf(streams),
                 phase.eventsPerCall(),
                 context.clock,
                 context.stop);

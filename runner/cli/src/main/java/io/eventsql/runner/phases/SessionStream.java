@@ -1,35 +1,31 @@
 package io.eventsql.runner.phases;
 
+import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.LoadStream;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /** A stream of a session. Maps measured events to their phase by number. Thread-safe. */
-final class SessionStream {
+final class SessionStream extends LoadStream {
 
     private record PhaseStart(long firstNumber, PhaseLoad phase) {}
 
     private final String name;
-    private final LoadStream load;
     private final List<PhaseStart> phaseStarts = new CopyOnWriteArrayList<>();
 
-    SessionStream(String name, LoadStream load) {
+    SessionStream(String name, PublishTarget target) {
+        super(target);
         this.name = name;
-        this.load = load;
     }
 
     String name() {
         return name;
     }
 
-    LoadStream load() {
-        return load;
-    }
-
     /** Starts a measured phase, to which all further event numbers belong. */
     void startPhase(PhaseLoad phase) {
-        phaseStarts.add(new PhaseStart(load.nextNumber(false), phase));
+        phaseStarts.add(new PhaseStart(nextNumber(false), phase));
     }
 
     /** Returns the phase of a measured event; {@code null} if there was none. */
@@ -45,6 +41,6 @@ final class SessionStream {
 
     /** Returns the acknowledged events, including warm-ups. */
     long acknowledgedEvents() {
-        return load.acknowledgedEvents(true) + load.acknowledgedEvents(false);
+        return acknowledgedEvents(true) + acknowledgedEvents(false);
     }
 }

@@ -14,6 +14,8 @@ import java.util.Map;
  * @param serverOptions the options with which the server starts
  */
 public record EnvironmentSpec(String server, int databases, String standbys, Map<String, String> serverOptions) {
+    /** One PostgreSQL server without standbys. */
+    public static final EnvironmentSpec ONE_DATABASE = new EnvironmentSpec("postgres", 1, "none", Map.of());
 
     /** Returns whether the servers are PostgreSQL, so that their number matters. */
     @JsonIgnore

@@ -40,14 +40,9 @@ final class RunReader {
     RunSpec read() {
         fields.require(kind != WorkloadKind.QUERIES, "kind", "must not be queries: scripts/run_queries.bash runs them");
         EnvironmentSpec environment = environment(fields.object("environment"));
-        if (kind == WorkloadKind.LIMITS) {
-            RunSpec run = RunSpec.ofLimits(name, limits(fields.object("limits")));
-            fields.require(
-                    environment.equals(run.environment()), "environment", "must be one database without standbys");
-            fields.rejectUnknown();
-            return run;
-        }
-        boolean drives = kind != WorkloadKind.PUBLISH;
+        boolean isLimits = kind == WorkloadKind.LIMITS;
+        boolean isPublish = kind == WorkloadKind.PUBLISH;
+        boolean drives = !isLimits && !isPublish;
         boolean hasPhases = kind == WorkloadKind.PHASES || kind == WorkloadKind.SEARCH;
         RunSpec run = new RunSpec(
                 name,
@@ -60,8 +55,12 @@ final class RunReader {
                 kind == WorkloadKind.SEARCH ? search(fields.object("search")) : null,
                 kind == WorkloadKind.BLAST ? blast(fields.object("blast")) : null,
                 kind == WorkloadKind.SWEEP ? sweep(fields.object("sweep")) : null,
-                null,
-                drives ? Map.of() : fields.texts("variables"));
+                isLimits ? limits(fields.object("limits")) : null,
+                isPublish ? fields.texts("variables") : Map.of());
+        fields.require(
+                !isLimits || environment.equals(EnvironmentSpec.ONE_DATABASE),
+                "environment",
+                "must be one database without standbys");
         fields.rejectUnknown();
         checkCalls(run);
         return run;

@@ -56,20 +56,9 @@ public record RunSpec(
      */
     public record StreamsSpec(int streams, int partitions, int consumers, int replayers, int consumeTimeoutSeconds) {}
 
-    /** Returns a run of parts on one database. */
-    public static RunSpec ofLimits(String name, LimitsSpec limits) {
-        return onOneDatabase(
-                name,
-                WorkloadKind.LIMITS,
-                new SystemSpec("eventsql", Map.of()),
-                new EventsSpec(0, 0),
-                new StreamsSpec(1, 10, 0, 0, 120),
-                limits);
-    }
-
     /** Returns a load of a limits run on one stream, whose phases are given elsewhere. */
     public static RunSpec ofLoad(String name, SystemSpec system, EventsSpec events, StreamsSpec streams) {
-        return onOneDatabase(name, WorkloadKind.LIMITS, system, events, streams, null);
+        return onOneDatabase(name, WorkloadKind.LIMITS, system, events, streams);
     }
 
     /**
@@ -84,20 +73,14 @@ public record RunSpec(
                 WorkloadKind.QUERIES,
                 new SystemSpec(driver, options),
                 new EventsSpec(0, 0),
-                new StreamsSpec(1, 4, 0, 0, 0),
-                null);
+                new StreamsSpec(1, 4, 0, 0, 0));
     }
 
     private static RunSpec onOneDatabase(
-            String name,
-            WorkloadKind kind,
-            SystemSpec system,
-            EventsSpec events,
-            StreamsSpec streams,
-            @Nullable LimitsSpec limits) {
-        EnvironmentSpec database = new EnvironmentSpec("postgres", 1, "none", Map.of());
+            String name, WorkloadKind kind, SystemSpec system, EventsSpec events, StreamsSpec streams) {
+        EnvironmentSpec database = EnvironmentSpec.ONE_DATABASE;
         return new RunSpec(
-                name, kind, database, system, events, streams, List.of(), null, null, null, limits, Map.of());
+                name, kind, database, system, events, streams, List.of(), null, null, null, null, Map.of());
     }
 
     /** Returns the estimated duration in seconds. */
