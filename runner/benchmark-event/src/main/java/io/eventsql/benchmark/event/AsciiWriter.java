@@ -29,13 +29,6 @@ final class AsciiWriter {
         position += text.length;
     }
 
-    /** @param letters A to Z and a to z only */
-    void putLowerCase(byte[] letters) {
-        for (byte letter : letters) {
-            bytes[position++] = (byte) (letter | 0x20);
-        }
-    }
-
     /** Writes the number with leading zeros, dropping higher digits beyond the width. */
     void putDigits(long number, int width) {
         long rest = number;
@@ -51,13 +44,6 @@ final class AsciiWriter {
         for (int shift = 4 * (width - 1); shift >= 0; shift -= 4) {
             bytes[position++] = HEX[(int) (bits >>> shift) & 0xf];
         }
-    }
-
-    /** Writes random printable characters until {@code remaining} bytes are left. */
-    void putRandomText(int remaining) {
-        int end = bytes.length - remaining;
-        RandomText.copy(bytes, position, end - position);
-        position = end;
     }
 
     /** Returns the array, which must be written to its end. */
