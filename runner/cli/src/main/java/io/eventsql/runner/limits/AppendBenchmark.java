@@ -4,8 +4,6 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.plain.CopyProgram;
 import io.eventsql.runner.plain.GroupCommitProgram;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
@@ -19,7 +17,7 @@ import java.util.stream.Stream;
  * a consumer. All write to new streams of the library. With the storage in rows these have the same tables with the same
  * primary key; COPY and the bare group commit always write rows.
  */
-final class AppendBenchmark {
+final class AppendBenchmark extends LimitsBenchmark {
     private static final String RATES = "rates";
     private static final int WAITING_CALLERS = 50;
     private static final int BATCH_CALLERS = 4;
@@ -28,14 +26,17 @@ final class AppendBenchmark {
     private static final PhaseSpec BATCHES = Calls.waiting(BATCH_CALLERS, BATCH_EVENTS);
     private static final PhaseSpec SINGLE = Calls.waiting(WAITING_CALLERS, 1);
 
-    private final LimitsContext context;
-
     AppendBenchmark(LimitsContext context) {
-        this.context = context;
+        super(
+                context,
+                LimitsPart.APPEND,
+                "the library and COPY into the same tables"
+                        + (context.spec().storage().equals("rows") ? "" : " (the library: blocks, COPY: rows)")
+                        + ", and a bare group commit; " + context.roundsText());
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         List<MeasuredRate> rates = new InterleavedRounds(context)
                 .measure(
                         "Append",
@@ -52,7 +53,7 @@ final class AppendBenchmark {
                                 groupCommit("2 connections", 2, WAITING_CALLERS, 1),
                                 groupCommit("batches of 100, 1 connection", 1, BATCH_CALLERS, BATCH_EVENTS),
                                 groupCommit("batches of 100, 2 connections", 2, BATCH_CALLERS, BATCH_EVENTS)));
-        return result(
+        record(
                 List.of(rates.get(0), rates.get(2)),
                 Stream.of(1, 3, 4, 5, 6, 8).map(rates::get).toList(),
                 List.of(rates.get(7), rates.get(9)),
@@ -90,17 +91,12 @@ final class AppendBenchmark {
      * @param singles the bare group commit with a consumer, one event per call
      * @param batches the same in batches
      */
-    private ResultPart result(
+    private void record(
             List<MeasuredRate> copies,
             List<MeasuredRate> library,
             List<MeasuredRate> singles,
             List<MeasuredRate> batches) {
-        PartRecorder part = context.recorder(
-                        LimitsPart.APPEND,
-                        "the library and COPY into the same tables"
-                                + (context.spec().storage().equals("rows") ? "" : " (the library: blocks, COPY: rows)")
-                                + ", and a bare group commit; " + context.roundsText())
-                .add("event_bytes_mean", Figure.of(context.meanEventBytes(), "bytes"))
+        part.add("event_bytes_mean", Figure.of(context.meanEventBytes(), "bytes"))
                 .add("copy_events_per_commit", Figure.of(CopyProgram.EVENTS_PER_COMMIT));
         copies.forEach(copy -> copy.addTo(part, RATES));
         for (MeasuredRate way : library) {
@@ -108,13 +104,12 @@ final class AppendBenchmark {
             copies.forEach(copy -> part.add(
                     RATES, way.name(), "vs " + copy.name(), way.perSecond().ratioTo(copy.perSecond())));
         }
-        addRatio(part, "one event per call", library.get(library.size() - 1), singles);
-        addRatio(part, "batches of 100", library.get(library.size() - 2), batches);
-        return part.part();
+        addRatio("one event per call", library.get(library.size() - 1), singles);
+        addRatio("batches of 100", library.get(library.size() - 2), batches);
     }
 
     /** Adds the rates of a bare group commit, and the library's as a part of the faster one. */
-    private static void addRatio(PartRecorder part, String calls, MeasuredRate library, List<MeasuredRate> bare) {
+    private void addRatio(String calls, MeasuredRate library, List<MeasuredRate> bare) {
         bare.forEach(rate -> rate.addTo(part, RATES));
         MeasuredRate best = bare.stream()
                 .max(Comparator.comparingDouble(rate -> rate.perSecond().value()))

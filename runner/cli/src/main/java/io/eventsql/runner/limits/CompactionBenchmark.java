@@ -4,8 +4,6 @@ import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -14,21 +12,19 @@ import java.util.ArrayList;
 import java.util.List;
 
 /** Publishes to the same few keys of a compacted stream at a steady rate, with a consumer that handles all events. */
-final class CompactionBenchmark {
+final class CompactionBenchmark extends LimitsBenchmark {
     private static final String INTERVALS_TABLE = "interval";
     private static final int INTERVALS = 20;
     private static final int KEYS = 100;
     private static final int CALL_EVENTS = 10;
     private static final int SEGMENT_EVENTS = 100_000;
 
-    private final LimitsContext context;
-
     CompactionBenchmark(LimitsContext context) {
-        this.context = context;
+        super(context, LimitsPart.COMPACTION, "a stream in which the same 100 keys are updated, with a consumer");
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         String stream = context.stream("compaction");
         LoadedStream loaded = context.loadedStream()
                 .withConsumers(1)
@@ -40,8 +36,6 @@ final class CompactionBenchmark {
         long events = rate * context.number(LimitsNumber.COMPACTION_SECONDS) / INTERVALS;
         List<Double> handledEvents = new ArrayList<>();
         List<Double> bytes = new ArrayList<>();
-        PartRecorder part = context.recorder(
-                LimitsPart.COMPACTION, "a stream in which the same 100 keys are updated, with a consumer");
         try (StreamLoad load = StreamLoad.create(context, stream, loaded)) {
             StreamLog log = new StreamLog(context.dataSource(), stream);
             for (int interval = 1; interval <= INTERVALS; interval++) {
@@ -63,9 +57,8 @@ final class CompactionBenchmark {
                         interval, INTERVALS, handledEvents.getLast(), bytes.getLast() / 1e6, tables, latency.p99());
             }
         }
-        return part.add("quarters", "handled, last / second quarter", "value", Figure.of(lastToSecond(handledEvents)))
-                .add("quarters", "size, last / second quarter", "value", Figure.of(lastToSecond(bytes)))
-                .part();
+        part.add("quarters", "handled, last / second quarter", "value", Figure.of(lastToSecond(handledEvents)))
+                .add("quarters", "size, last / second quarter", "value", Figure.of(lastToSecond(bytes)));
     }
 
     /** Returns the mean of the last quarter divided by that of the second one. */

@@ -2,8 +2,6 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.sample.ProcessTree;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
@@ -22,7 +20,7 @@ import java.util.Map;
  * run in turns, each with a warm-up and a stream of its own that is deleted afterwards, so that the vacuum of one load's
  * events is not counted as a cost of the next. The first round is not measured.
  */
-final class CostBenchmark {
+final class CostBenchmark extends LimitsBenchmark {
     static final String STEADY = "steady";
     static final String CHECKPOINTED = "with a checkpoint";
 
@@ -44,13 +42,12 @@ final class CostBenchmark {
                OR name ~ '(_flush_after|^checkpoint_timeout|^checkpoint_completion_target)$'
             ORDER BY name""";
 
-    private final LimitsContext context;
     private final LimitsPart what;
     private final List<Load> loads;
     private final ProcessTree processes = new ProcessTree(Path.of("/proc"));
 
     private CostBenchmark(LimitsContext context, LimitsPart what, List<Load> loads) {
-        this.context = context;
+        super(context, what, title(context, what));
         this.what = what;
         this.loads = loads;
     }
@@ -82,8 +79,8 @@ final class CostBenchmark {
         }
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         int rounds = context.number(LimitsNumber.ROUNDS);
         Map<Load, List<Cost>> steady = new LinkedHashMap<>();
         Map<Load, List<Cost>> checkpointed = new LinkedHashMap<>();
@@ -106,10 +103,9 @@ final class CostBenchmark {
                     }
                 }
             }
-            PartRecorder part = context.recorder(what, title());
             steady.forEach((load, costs) -> {
-                add(part, load.name(), STEADY, Cost.figures(costs));
-                add(part, load.name(), CHECKPOINTED, Cost.figures(checkpointed.getOrDefault(load, List.of())));
+                add(load.name(), STEADY, Cost.figures(costs));
+                add(load.name(), CHECKPOINTED, Cost.figures(checkpointed.getOrDefault(load, List.of())));
             });
             if (what == LimitsPart.FANOUT) {
                 Map<String, Figure> first = Cost.figures(steady.getOrDefault(loads.getFirst(), List.of()));
@@ -120,11 +116,11 @@ final class CostBenchmark {
                         STEADY,
                         figure.ratioTo(first.getOrDefault(name, figure))));
             }
-            return part.addSettings(settings(connection)).part();
+            part.addSettings(settings(connection));
         }
     }
 
-    private String title() {
+    private static String title(LimitsContext context, LimitsPart what) {
         return (what == LimitsPart.COST
                         ? "events of about 230 bytes, published and handled"
                         : "one and ten consumers of a stream in one process")
@@ -133,7 +129,7 @@ final class CostBenchmark {
                 + " s (95 % interval); a client is this process, with its compilers";
     }
 
-    private static void add(PartRecorder part, String load, String column, Map<String, Figure> figures) {
+    private void add(String load, String column, Map<String, Figure> figures) {
         figures.forEach((name, figure) -> part.add(load, name, column, figure));
     }
 

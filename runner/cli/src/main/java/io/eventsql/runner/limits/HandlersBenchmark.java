@@ -4,8 +4,6 @@ import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.PhaseLoad;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -17,7 +15,7 @@ import java.time.Duration;
  * events are published at once, much faster than they are handled. The handler only sleeps, like one that calls another
  * service.
  */
-final class HandlersBenchmark {
+final class HandlersBenchmark extends LimitsBenchmark {
     private static final Duration HANDLER_TIME = Duration.ofMillis(10);
     private static final int KEYS = 1_000;
     private static final int PUBLISH_CALL_EVENTS = 1_000;
@@ -28,18 +26,13 @@ final class HandlersBenchmark {
     /** More than a lease, and what handlers take besides their sleep. */
     private static final int SPARE_SECONDS = 120;
 
-    private final LimitsContext context;
-    private final PartRecorder part;
-
     HandlersBenchmark(LimitsContext context) {
-        this.context = context;
-        this.part = context.recorder(LimitsPart.HANDLERS, "a slow handler on one partition, each key in order")
-                .add("handler_ms", Figure.of(HANDLER_TIME.toMillis(), "ms"))
-                .add("keys", Figure.of(KEYS));
+        super(context, LimitsPart.HANDLERS, "a slow handler on one partition, each key in order");
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
+        part.add("handler_ms", Figure.of(HANDLER_TIME.toMillis(), "ms")).add("keys", Figure.of(KEYS));
         int concurrency = context.number(LimitsNumber.HANDLERS_CONCURRENCY);
         double sequential = run("sequential", "sequential", 1, context.number(LimitsNumber.HANDLERS_SEQUENTIAL_EVENTS));
         double parallel = run(
@@ -47,9 +40,8 @@ final class HandlersBenchmark {
                 concurrency + " keys in parallel",
                 concurrency,
                 context.number(LimitsNumber.HANDLERS_EVENTS));
-        return part.add("target_events_per_second", Figure.of(BAR_EVENTS_PER_SECOND, "events/s"))
-                .add("speedup_by_key", Figure.of(Statistics.ratio(parallel, sequential)))
-                .part();
+        part.add("target_events_per_second", Figure.of(BAR_EVENTS_PER_SECOND, "events/s"))
+                .add("speedup_by_key", Figure.of(Statistics.ratio(parallel, sequential)));
     }
 
     /** Returns the rate in events/s. */

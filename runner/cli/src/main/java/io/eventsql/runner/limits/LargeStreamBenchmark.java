@@ -3,8 +3,6 @@ package io.eventsql.runner.limits;
 import io.eventsql.StreamSpec;
 import io.eventsql.runner.phases.LoadSession;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -21,24 +19,26 @@ import java.util.concurrent.Future;
  * Compares publishing to and consuming from a stream with many stored events with one that has few, in turns. The small
  * stream is created anew in each round, because it would grow.
  */
-final class LargeStreamBenchmark {
+final class LargeStreamBenchmark extends LimitsBenchmark {
     private static final int PARTITIONS = 10;
     private static final int COPIES_AT_ONCE = 2;
     private static final PhaseSpec CALLS = Calls.async(4);
     private static final long SMALL_EVENTS_MAX = 1_000_000;
     private static final int STATEMENTS = 500;
 
-    private final LimitsContext context;
     private final long events;
     private int smallStreams;
 
     LargeStreamBenchmark(LimitsContext context) {
-        this.context = context;
+        super(
+                context,
+                LimitsPart.LARGE,
+                "a stream with many stored events, and one with few; " + context.roundsText());
         this.events = (long) context.spec().number(LimitsNumber.LARGE_EVENTS);
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         String large = context.stream("large");
         long start = context.clock().nanos();
         create(large, events);
@@ -56,14 +56,11 @@ final class LargeStreamBenchmark {
                                 new Variant("publish, small", time -> publish(small(), time)),
                                 new Variant("end to end, small", time -> endToEnd(small(), time)),
                                 new Variant("end to end, large", time -> endToEnd(large, time))));
-        PartRecorder part = context.recorder(
-                LimitsPart.LARGE, "a stream with many stored events, and one with few; " + context.roundsText());
         rates.forEach(rate -> rate.addTo(part, "rates"));
         part.add("large / small", "publish", "value", ratio(rates.get(0), rates.get(1)))
                 .add("large / small", "end to end", "value", ratio(rates.get(3), rates.get(2)));
-        addCosts(part, "small", small());
-        addCosts(part, "large", large);
-        return part.part();
+        addCosts("small", small());
+        addCosts("large", large);
     }
 
     private static Figure ratio(MeasuredRate of, MeasuredRate to) {
@@ -127,7 +124,7 @@ final class LargeStreamBenchmark {
     }
 
     /** Adds the size of a stream after the rounds, and what statements cost in it. */
-    private void addCosts(PartRecorder part, String name, String stream) throws SQLException {
+    private void addCosts(String name, String stream) throws SQLException {
         StreamLog log = new StreamLog(context.dataSource(), stream);
         StreamLog.StatementCost append = log.appendCost(STATEMENTS);
         StreamLog.StatementCost fetch = log.fetchCost(STATEMENTS);

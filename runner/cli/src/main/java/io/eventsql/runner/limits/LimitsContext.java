@@ -9,9 +9,7 @@ import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.spec.LimitsNumber;
-import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.LimitsSpec;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -49,11 +47,6 @@ public record LimitsContext(
     /** Returns one of the numbers of the run. */
     int number(LimitsNumber number) {
         return spec.integer(number);
-    }
-
-    /** Returns a recorder of the part's figures. */
-    PartRecorder recorder(LimitsPart part, String title) {
-        return new PartRecorder(part.label(), title);
     }
 
     /** Returns the rounds and their duration in words. */

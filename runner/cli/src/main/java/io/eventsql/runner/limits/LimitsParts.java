@@ -10,18 +10,15 @@ import java.util.List;
 public final class LimitsParts {
     private LimitsParts() {}
 
-    /**
-     * Measures the parts. A stop signal discards only the part in progress.
-     *
-     * @throws SQLException if a statement fails
-     * @throws IllegalStateException if a precondition is violated, such as a table that was analyzed unexpectedly
-     */
+    /** Measures the parts, see {@link LimitsBenchmark#measure}. A stop signal discards only the part in progress. */
     public static List<ResultPart> measure(LimitsContext context) throws SQLException {
         List<ResultPart> measured = new ArrayList<>();
         try {
             for (LimitsPart part : LimitsPart.values()) {
                 if (context.spec().parts().contains(part.label())) {
-                    measured.add(measure(part, context));
+                    LimitsBenchmark benchmark = benchmark(part, context);
+                    benchmark.measure();
+                    measured.add(benchmark.part.part());
                 }
             }
         } catch (RunStoppedException e) {
@@ -30,21 +27,21 @@ public final class LimitsParts {
         return measured;
     }
 
-    private static ResultPart measure(LimitsPart part, LimitsContext context) throws SQLException {
+    private static LimitsBenchmark benchmark(LimitsPart part, LimitsContext context) {
         return switch (part) {
-            case APPEND -> new AppendBenchmark(context).measure();
-            case READ -> new ReadBenchmark(context).measure();
-            case SNAPSHOT -> new SnapshotBenchmark(context).measure();
-            case HANDLERS -> new HandlersBenchmark(context).measure();
-            case TRANSACTIONS -> new TransactionsBenchmark(context).measure();
-            case OUTBOX -> new OutboxBenchmark(context).measure();
-            case LARGE -> new LargeStreamBenchmark(context).measure();
-            case RETENTION -> new RetentionBenchmark(context).measure();
-            case COMPACTION -> new CompactionBenchmark(context).measure();
-            case COST -> CostBenchmark.ofEvents(context).measure();
-            case FANOUT -> CostBenchmark.ofConsumers(context).measure();
-            case TAIL -> new TailBenchmark(context).measure();
-            case SCHEDULED -> new ScheduledBenchmark(context).measure();
+            case APPEND -> new AppendBenchmark(context);
+            case READ -> new ReadBenchmark(context);
+            case SNAPSHOT -> new SnapshotBenchmark(context);
+            case HANDLERS -> new HandlersBenchmark(context);
+            case TRANSACTIONS -> new TransactionsBenchmark(context);
+            case OUTBOX -> new OutboxBenchmark(context);
+            case LARGE -> new LargeStreamBenchmark(context);
+            case RETENTION -> new RetentionBenchmark(context);
+            case COMPACTION -> new CompactionBenchmark(context);
+            case COST -> CostBenchmark.ofEvents(context);
+            case FANOUT -> CostBenchmark.ofConsumers(context);
+            case TAIL -> new TailBenchmark(context);
+            case SCHEDULED -> new ScheduledBenchmark(context);
         };
     }
 }

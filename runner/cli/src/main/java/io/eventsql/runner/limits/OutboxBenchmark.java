@@ -7,8 +7,6 @@ import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -28,24 +26,26 @@ import java.util.function.Function;
  * Measures whether a long-running transaction makes the outbox grow or direct publishes slow. Transactions that publish
  * one event each and direct publishes run at the same steady rate, with and without a long-running snapshot.
  */
-final class OutboxBenchmark {
+final class OutboxBenchmark extends LimitsBenchmark {
     private static final int TENTHS = 10;
     private static final int SAMPLES_PER_TENTH = 10;
 
-    private final LimitsContext context;
     private final int rate;
     private final int seconds;
-    private final PartRecorder part;
 
     OutboxBenchmark(LimitsContext context) {
-        this.context = context;
-        this.rate = context.number(LimitsNumber.OUTBOX_RATE);
-        this.seconds = context.number(LimitsNumber.OUTBOX_SECONDS);
-        this.part = context.recorder(
+        this(context, context.number(LimitsNumber.OUTBOX_RATE), context.number(LimitsNumber.OUTBOX_SECONDS));
+    }
+
+    private OutboxBenchmark(LimitsContext context, int rate, int seconds) {
+        super(
+                context,
                 LimitsPart.OUTBOX,
                 rate + " transactions/s with one event each and as many direct publishes; " + seconds
                         + " s without and " + seconds
                         + " s with a long-running snapshot; sizes and backlogs are maxima");
+        this.rate = rate;
+        this.seconds = seconds;
     }
 
     /**
@@ -63,11 +63,11 @@ final class OutboxBenchmark {
     /** A tenth of a run: both loads, and the outbox next to them. */
     private record Tenth(PhaseMeasurement direct, PhaseMeasurement transactions, Maximum outbox) {}
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         List<Tenth> without = run("without");
         List<Tenth> with = run("with");
-        return part.add(
+        part.add(
                         "ratios",
                         "direct p99, with / without",
                         "value",
@@ -81,8 +81,7 @@ final class OutboxBenchmark {
                         "value",
                         Figure.of(
                                 Statistics.ratio((double) with.getLast().outbox.bytes(), (double)
-                                        with.get(1).outbox.bytes())))
-                .part();
+                                        with.get(1).outbox.bytes())));
     }
 
     private List<Tenth> run(String kind) throws SQLException {

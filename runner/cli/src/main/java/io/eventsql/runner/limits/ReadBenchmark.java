@@ -7,8 +7,6 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.phases.ReadPass;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -21,7 +19,7 @@ import java.util.stream.IntStream;
  * Measures how fast one partition is read in pages of several sizes: by calls of {@code EventSql.read}, with and without
  * planner statistics of its table, and by a consumer.
  */
-final class ReadBenchmark {
+final class ReadBenchmark extends LimitsBenchmark {
     private static final String NEVER_ANALYZED = "never_analyzed";
     private static final String ANALYZED = "analyzed";
     private static final List<Integer> PAGE_EVENTS = List.of(10, 100, 1_000, 5_000, 10_000);
@@ -35,22 +33,18 @@ final class ReadBenchmark {
     /** The value of {@code pg_class.reltuples} before the first VACUUM or ANALYZE. */
     private static final double UNKNOWN = -1;
 
-    private final LimitsContext context;
     private final String stream;
     private final int events;
     private int consumers;
 
     ReadBenchmark(LimitsContext context) {
-        this.context = context;
+        super(context, LimitsPart.READ, "a partition from its start, by page size; " + context.roundsText());
         this.stream = context.stream("read");
         this.events = context.number(LimitsNumber.READ_EVENTS);
     }
 
-    /**
-     * @throws RunStoppedException after a stop signal
-     * @throws IllegalStateException if the tables are not in the expected state
-     */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         // One segment holds all events, because autovacuum is disabled only for existing segments.
         LoadedStream loaded = context.loadedStream()
                 .withPartitions(1)
@@ -63,13 +57,11 @@ final class ReadBenchmark {
             load.send(PhaseSpec.ofCallers("fill", 1, true, FILL_CALL_EVENTS), events);
         }
 
-        PartRecorder part = context.recorder(
-                        LimitsPart.READ, "a partition from its start, by page size; " + context.roundsText())
-                .add("events", Figure.of(events));
-        List<MeasuredRate> without = read(part, NEVER_ANALYZED, log);
+        part.add("events", Figure.of(events));
+        List<MeasuredRate> without = read(NEVER_ANALYZED, log);
         requireAnalyzed(false, log);
         log.analyze();
-        List<MeasuredRate> with = read(part, ANALYZED, log);
+        List<MeasuredRate> with = read(ANALYZED, log);
         for (int i = 0; i < with.size(); i++) {
             part.add(
                     "pages",
@@ -82,11 +74,10 @@ final class ReadBenchmark {
                         "Read by consumers",
                         CONSUMER_PAGE_EVENTS.stream().map(this::consumer).toList())
                 .forEach(rate -> rate.addTo(part, "consumers"));
-        return part.part();
     }
 
     /** Reads in one state of the tables. */
-    private List<MeasuredRate> read(PartRecorder part, String state, StreamLog log) throws SQLException {
+    private List<MeasuredRate> read(String state, StreamLog log) throws SQLException {
         for (StreamLog.SegmentStatistics segment : requireAnalyzed(state.equals(ANALYZED), log)) {
             part.add("segment", segment.segment() + ", " + state, "reltuples", Figure.of(segment.reltuples()))
                     .add("segment", segment.segment() + ", " + state, "bytes", Figure.of(segment.bytes(), "bytes"));

@@ -4,8 +4,6 @@ import io.eventsql.runner.driver.Jdbc;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -23,7 +21,7 @@ import java.util.function.ToDoubleFunction;
  * segment which stays, and with one that has read the segment which expires next. Then publishes at a fixed rate into
  * segments that are full within a second.
  */
-final class RetentionBenchmark {
+final class RetentionBenchmark extends LimitsBenchmark {
     private static final PhaseSpec CALLS = Calls.waiting(50, 1);
     private static final int PARTITIONS = 2;
     private static final int SEGMENT_EVENTS = 10_000;
@@ -35,16 +33,15 @@ final class RetentionBenchmark {
     private static final long POLL_NANOS = Duration.ofMillis(100).toNanos();
     private static final Duration WAIT_MAX = Duration.ofMinutes(3);
 
-    private final LimitsContext context;
-    private final PartRecorder part;
     private final long keptEvents;
 
     RetentionBenchmark(LimitsContext context) {
-        this.context = context;
+        super(
+                context,
+                LimitsPart.RETENTION,
+                "publishing one by one at full rate while segments of 10,000 events expire");
         this.keptEvents =
                 Math.min(KEPT_EVENTS_MAX, KEPT_EVENTS_PER_SECOND * context.number(LimitsNumber.RETENTION_SECONDS));
-        this.part = context.recorder(
-                LimitsPart.RETENTION, "publishing one by one at full rate while segments of 10,000 events expire");
     }
 
     /** A transaction that is idle after it has read an event of the stream by SQL. */
@@ -68,8 +65,8 @@ final class RetentionBenchmark {
      */
     private record Interval(long events, double p99Ms, double returnedSeconds) {}
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         String stream = context.stream("retention");
         LoadedStream loaded = LoadedStream.ofLibrary()
                 .withPartitions(PARTITIONS)
@@ -86,7 +83,6 @@ final class RetentionBenchmark {
             addKept(log);
         }
         burst();
-        return part.part();
     }
 
     private Map<Reader, List<Interval>> measureReaders(StreamLoad load, StreamLog log) throws SQLException {

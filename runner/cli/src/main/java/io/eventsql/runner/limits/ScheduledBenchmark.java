@@ -6,8 +6,6 @@ import io.eventsql.Subscription;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -28,7 +26,7 @@ import org.HdrHistogram.Histogram;
  * rate. Before each interval the same events are written; without them, they are removed again, so that both intervals follow
  * the same work.
  */
-final class ScheduledBenchmark {
+final class ScheduledBenchmark extends LimitsBenchmark {
     private static final PhaseSpec CALLS = Calls.async(4);
     private static final long DUE_PER_SECOND = 1_000;
     /** Until the first one is due: they are written, and the relay has polled since, which no signal tells of this SQL. */
@@ -46,18 +44,18 @@ final class ScheduledBenchmark {
                 SELECT n, date_trunc('milliseconds', now() + interval '%s') + n * interval '%s' AS due
                 FROM generate_series(1, %d) n) e""";
 
-    private final LimitsContext context;
     private final List<Round> none = new ArrayList<>();
     private final List<Round> pending = new ArrayList<>();
     private final String stream;
     private final long events;
-    private final PartRecorder part;
 
     ScheduledBenchmark(LimitsContext context) {
-        this.context = context;
-        this.stream = context.stream("scheduled");
-        this.events = (long) context.spec().number(LimitsNumber.SCHEDULED_EVENTS);
-        this.part = context.recorder(
+        this(context, (long) context.spec().number(LimitsNumber.SCHEDULED_EVENTS));
+    }
+
+    private ScheduledBenchmark(LimitsContext context, long events) {
+        super(
+                context,
                 LimitsPart.SCHEDULED,
                 String.format(
                         Locale.ROOT,
@@ -66,6 +64,8 @@ final class ScheduledBenchmark {
                         events,
                         DUE_PER_SECOND,
                         context.roundsText()));
+        this.stream = context.stream("scheduled");
+        this.events = events;
     }
 
     /**
@@ -76,8 +76,8 @@ final class ScheduledBenchmark {
      */
     private record Round(double eventsPerSecond, double p99Ms) {}
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         try (StreamLoad load = StreamLoad.create(context, stream, LoadedStream.ofLibrary())) {
             for (int round = 0; round <= context.number(LimitsNumber.ROUNDS); round++) {
                 write(true);
@@ -106,7 +106,6 @@ final class ScheduledBenchmark {
                             "steady_p99_ms",
                             p99s(pending).ratioTo(p99OfNone));
             due();
-            return part.part();
         } finally {
             context.execute("TRUNCATE eventsql.scheduled_event");
         }

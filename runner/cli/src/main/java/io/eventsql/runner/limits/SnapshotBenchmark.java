@@ -7,8 +7,6 @@ import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -21,7 +19,7 @@ import java.util.List;
  * Measures publish latency at a steady rate with and without a long-running transaction that prevents the removal of
  * dead row versions. Each run has its own stream, starts after a warm-up, and finds the shared tables vacuumed.
  */
-final class SnapshotBenchmark {
+final class SnapshotBenchmark extends LimitsBenchmark {
     private static final List<Integer> PARTITIONS = List.of(1, 10);
 
     /** The table in which each append inserts and deletes a row. */
@@ -29,23 +27,25 @@ final class SnapshotBenchmark {
 
     private static final int TENTHS = 10;
 
-    private final LimitsContext context;
     private final int rate;
     private final int seconds;
-    private final PartRecorder part;
 
     SnapshotBenchmark(LimitsContext context) {
-        this.context = context;
-        this.rate = context.number(LimitsNumber.SNAPSHOT_RATE);
-        this.seconds = context.number(LimitsNumber.SNAPSHOT_SECONDS);
-        this.part = context.recorder(
+        this(context, context.number(LimitsNumber.SNAPSHOT_RATE), context.number(LimitsNumber.SNAPSHOT_SECONDS));
+    }
+
+    private SnapshotBenchmark(LimitsContext context, int rate, int seconds) {
+        super(
+                context,
                 LimitsPart.SNAPSHOT,
                 "publish latency at " + rate + " events/s, one event per call, " + seconds + " s without and " + seconds
                         + " s with a long-running snapshot");
+        this.rate = rate;
+        this.seconds = seconds;
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         for (int partitions : PARTITIONS) {
             String table = partitions + (partitions == 1 ? " partition" : " partitions");
             List<Percentiles> without = run(table, "without", partitions);
@@ -57,7 +57,6 @@ final class SnapshotBenchmark {
                             "last tenth",
                             ratio(with.get(TENTHS - 1), without.get(TENTHS - 1)));
         }
-        return part.part();
     }
 
     private static Figure ratio(Percentiles of, Percentiles to) {

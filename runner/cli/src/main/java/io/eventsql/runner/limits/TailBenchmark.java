@@ -8,8 +8,6 @@ import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.runner.limits.TimeSpans.Span;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.result.Figure;
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsNumber;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
@@ -25,7 +23,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * Finds what happens while the slowest percent of events is on its way: what the server's processes wait for, pauses
  * of this JVM, and processors that are too busy.
  */
-final class TailBenchmark {
+final class TailBenchmark extends LimitsBenchmark {
     private static final List<Integer> RATES = List.of(1_000, 10_000, 25_000);
 
     /** The load may be late; what it publishes after this is not recorded. */
@@ -35,18 +33,15 @@ final class TailBenchmark {
     private static final Duration POLL = Duration.ofMillis(5);
     private static final Duration NO_PROGRESS = Duration.ofSeconds(60);
 
-    private final LimitsContext context;
-    private final PartRecorder part;
-
     TailBenchmark(LimitsContext context) {
-        this.context = context;
-        this.part = context.recorder(
+        super(
+                context,
                 LimitsPart.TAIL,
                 "what was seen while the slowest percent of events was on its way from publish to handler");
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         if (context.query("SELECT pg_has_role('pg_read_all_stats', 'usage')::int") == 0) {
             throw new IllegalStateException(
                     "The part tail reads what all processes do; GRANT pg_read_all_stats to its role");
@@ -55,7 +50,7 @@ final class TailBenchmark {
             measure(rate);
         }
         try (Connection connection = context.dataSource().getConnection()) {
-            return part.addSettings(CostBenchmark.settings(connection)).part();
+            part.addSettings(CostBenchmark.settings(connection));
         }
     }
 

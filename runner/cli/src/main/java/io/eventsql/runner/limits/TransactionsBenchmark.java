@@ -1,7 +1,5 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.result.PartRecorder;
-import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.sql.SQLException;
@@ -13,21 +11,23 @@ import java.util.List;
  * and with a publish. Also measures the rate at which the relay moves events to their stream while transactions publish
  * more.
  */
-final class TransactionsBenchmark {
+final class TransactionsBenchmark extends LimitsBenchmark {
     private static final PhaseSpec PLAIN_ROW = PhaseSpec.ofCallers("with a plain row, 8 callers", 8, false, 1);
     private static final PhaseSpec PUBLISH = PhaseSpec.ofCallers("with a publish, 8 callers", 8, false, 1);
     private static final PhaseSpec RELAYED = PhaseSpec.ofCallers("relayed, 4 callers of 100", 4, false, 100);
     private static final String STREAM = "transactions";
     private static final LoadedStream TRANSACTIONS = LoadedStream.of("spring-transactions");
 
-    private final LimitsContext context;
-
     TransactionsBenchmark(LimitsContext context) {
-        this.context = context;
+        super(
+                context,
+                LimitsPart.TRANSACTIONS,
+                "Spring transactions that write a business row and one event, and events until the last is in its"
+                        + " stream; " + context.roundsText());
     }
 
-    /** @throws RunStoppedException after a stop signal */
-    ResultPart measure() throws SQLException {
+    @Override
+    void measure() throws SQLException {
         List<MeasuredRate> rates = new InterleavedRounds(context)
                 .measure(
                         "Transactions",
@@ -35,17 +35,12 @@ final class TransactionsBenchmark {
                                 Variant.ofPhase(context, STREAM, TRANSACTIONS.with("writes", "rows"), PLAIN_ROW),
                                 new Variant(PUBLISH.name(), time -> relay(PUBLISH, time, false)),
                                 new Variant(RELAYED.name(), time -> relay(RELAYED, time, true))));
-        PartRecorder part = context.recorder(
-                LimitsPart.TRANSACTIONS,
-                "Spring transactions that write a business row and one event, and events until the last is in its"
-                        + " stream; " + context.roundsText());
         rates.forEach(rate -> rate.addTo(part, "rates"));
-        return part.add(
-                        "ratios",
-                        "publish / plain row",
-                        "value",
-                        rates.get(1).perSecond().ratioTo(rates.get(0).perSecond()))
-                .part();
+        part.add(
+                "ratios",
+                "publish / plain row",
+                "value",
+                rates.get(1).perSecond().ratioTo(rates.get(0).perSecond()));
     }
 
     /**
