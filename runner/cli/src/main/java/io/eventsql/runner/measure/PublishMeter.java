@@ -2,10 +2,8 @@ package io.eventsql.runner.measure;
 
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadListener;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
@@ -72,34 +70,24 @@ public final class PublishMeter implements LoadListener {
      * @param anchor converts times to epoch microseconds
      */
     public PhaseMeasurement measurement(long sentEvents, ClockAnchor anchor) {
-        List<Stripe.Snapshot> snapshots = new ArrayList<>();
+        Stripe sum = new Stripe();
         for (Stripe stripe : stripes) {
-            snapshots.add(stripe.snapshot());
+            stripe.addTo(sum);
         }
-        long firstIntended = snapshots.stream()
-                .mapToLong(Stripe.Snapshot::firstIntendedNanos)
-                .min()
-                .orElse(Long.MAX_VALUE);
-        long lastAcknowledged = snapshots.stream()
-                .mapToLong(Stripe.Snapshot::lastAcknowledgedNanos)
-                .max()
-                .orElse(Long.MIN_VALUE);
         Histogram delay;
         synchronized (scheduleDelayMicros) {
             delay = scheduleDelayMicros.copy();
         }
         return new PhaseMeasurement(
                 sentEvents,
-                snapshots.stream().mapToLong(Stripe.Snapshot::publishedEvents).sum(),
+                sum.publishedEvents,
                 errors.values().stream()
                         .sorted(Comparator.comparing(ErrorCount::errorClass))
                         .toList(),
-                firstIntended == Long.MAX_VALUE ? null : anchor.epochMicrosAt(firstIntended),
-                lastAcknowledged == Long.MIN_VALUE ? null : anchor.epochMicrosAt(lastAcknowledged),
-                Histograms.merge(
-                        snapshots.stream().map(Stripe.Snapshot::latencyMicros).toList()),
-                Histograms.merge(
-                        snapshots.stream().map(Stripe.Snapshot::serviceMicros).toList()),
+                sum.firstIntendedNanos == Long.MAX_VALUE ? null : anchor.epochMicrosAt(sum.firstIntendedNanos),
+                sum.lastAcknowledgedNanos == Long.MIN_VALUE ? null : anchor.epochMicrosAt(sum.lastAcknowledgedNanos),
+                sum.latencyMicros,
+                sum.serviceMicros,
                 delay);
     }
 
@@ -113,14 +101,6 @@ public final class PublishMeter implements LoadListener {
 
     /** The measurements of a subset of the threads. */
     private static final class Stripe {
-
-        record Snapshot(
-                long publishedEvents,
-                long firstIntendedNanos,
-                long lastAcknowledgedNanos,
-                Histogram latencyMicros,
-                Histogram serviceMicros) {}
-
         private final Histogram latencyMicros = Histograms.create();
         private final Histogram serviceMicros = Histograms.create();
         private long publishedEvents;
@@ -149,13 +129,13 @@ public final class PublishMeter implements LoadListener {
             return failedEvents;
         }
 
-        synchronized Snapshot snapshot() {
-            return new Snapshot(
-                    publishedEvents,
-                    firstIntendedNanos,
-                    lastAcknowledgedNanos,
-                    latencyMicros.copy(),
-                    serviceMicros.copy());
+        /** @param sum belongs to the calling thread */
+        synchronized void addTo(Stripe sum) {
+            sum.publishedEvents += publishedEvents;
+            sum.latencyMicros.add(latencyMicros);
+            sum.serviceMicros.add(serviceMicros);
+            sum.firstIntendedNanos = Math.min(sum.firstIntendedNanos, firstIntendedNanos);
+            sum.lastAcknowledgedNanos = Math.max(sum.lastAcknowledgedNanos, lastAcknowledgedNanos);
         }
     }
 }
