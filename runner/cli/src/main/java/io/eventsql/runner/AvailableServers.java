@@ -3,7 +3,6 @@ package io.eventsql.runner;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
-import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
 import java.io.PrintWriter;
@@ -44,7 +43,7 @@ record AvailableServers(String server, String standbys, List<DatabaseAddress> da
 
     /** Returns why a run cannot be measured on these servers; empty if it can. */
     private Optional<String> mismatch(RunSpec run) {
-        EnvironmentSpec needed = run.environment();
+        RunSpec.EnvironmentSpec needed = run.environment();
         if (needed.server().equals("none")) {
             return Optional.empty();
         }

@@ -15,8 +15,6 @@ import io.eventsql.runner.phases.Progress;
 import io.eventsql.runner.phases.ProgressDisplay;
 import io.eventsql.runner.result.RunnerResult.Ending;
 import io.eventsql.runner.result.RunnerText;
-import io.eventsql.runner.spec.EnvironmentSpec;
-import io.eventsql.runner.spec.EventsSpec;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSettings;
 import io.eventsql.runner.spec.RunSpec;
@@ -102,9 +100,9 @@ final class MainJobRun {
         return new RunSpec(
                 "publish",
                 WorkloadKind.PUBLISH,
-                EnvironmentSpec.ONE_DATABASE,
+                RunSpec.EnvironmentSpec.ONE_DATABASE,
                 new RunSpec.SystemSpec("eventsql", Map.of()),
-                new EventsSpec(bytes == null ? 0 : bytes, events.keyed() ? events.keys() : 0),
+                new RunSpec.EventsSpec(bytes == null ? 0 : bytes, events.keyed() ? events.keys() : 0),
                 new RunSpec.StreamsSpec(
                         1,
                         settings.stream().partitions(),

@@ -1,7 +1,6 @@
 package io.eventsql.runner;
 
 import io.eventsql.runner.result.JsonFiles;
-import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
 import io.eventsql.runner.spec.WorkloadKind;
@@ -30,7 +29,7 @@ final class PlanCommand extends RunnerCommand {
     private record PlannedRun(
             String name,
             WorkloadKind kind,
-            EnvironmentSpec environment,
+            RunSpec.EnvironmentSpec environment,
             String driver,
             Map<String, String> variables,
             long seconds) {

@@ -1,6 +1,6 @@
 package io.eventsql.runner;
 
-import io.eventsql.runner.spec.SearchSpec;
+import io.eventsql.runner.spec.RunSpec.SearchSpec;
 import java.util.OptionalLong;
 import java.util.function.LongPredicate;
 

@@ -8,7 +8,7 @@ import io.eventsql.runner.phases.PhasesRun;
 import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.result.RunResult.SearchResult;
 import io.eventsql.runner.spec.PhaseSpec;
-import io.eventsql.runner.spec.SearchSpec;
+import io.eventsql.runner.spec.RunSpec.SearchSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -12,9 +12,7 @@ import io.eventsql.runner.result.SeriesFiles;
 import io.eventsql.runner.result.TrialFiles;
 import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.ResourceSeries;
-import io.eventsql.runner.spec.BlastSpec;
 import io.eventsql.runner.spec.RunSpec;
-import io.eventsql.runner.spec.SweepSpec;
 import io.eventsql.runner.trials.Trials;
 import java.nio.file.Path;
 import java.sql.SQLException;
@@ -46,14 +44,14 @@ final class TrialsRun extends MeasuredRun {
                 ResourceSampler sampler = startSampler(() -> startNanos)) {
             Trials trials = new Trials(new Trials.TrialContext(
                     driver, id, spec.streams().partitions(), clock, context.stop(), problems::add, context.out()));
-            BlastSpec blast = spec.blast();
+            RunSpec.BlastSpec blast = spec.blast();
             JsonNode measured;
             RunResult.CopyLimit copyLimit = null;
             if (blast != null) {
                 measured = JsonFiles.toTree(trials.blast(blast, spec.events().bytes()));
                 TrialFiles.writeLines(folder.resolve("trials.jsonl"), measured);
             } else {
-                SweepSpec sweep = Objects.requireNonNull(spec.sweep());
+                RunSpec.SweepSpec sweep = Objects.requireNonNull(spec.sweep());
                 measured = JsonFiles.toTree(trials.sweep(sweep, spec.events().bytes(), spec.environment()));
                 TrialFiles.writeCsv(folder.resolve("trials.csv"), measured);
                 copyLimit = context.stop().isRaised() ? null : copyLimit(sweep);
@@ -77,7 +75,7 @@ final class TrialsRun extends MeasuredRun {
     }
 
     /** Measures a plain COPY of the largest number of events; {@code null} if the run does not use our PostgreSQL. */
-    private RunResult.@Nullable CopyLimit copyLimit(SweepSpec sweep) throws SQLException {
+    private RunResult.@Nullable CopyLimit copyLimit(RunSpec.SweepSpec sweep) throws SQLException {
         if (!spec.environment().server().equals("postgres")) {
             return null;
         }

@@ -19,7 +19,6 @@ import io.eventsql.runner.result.StressAnalysis;
 import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.RunSpec;
-import io.eventsql.runner.spec.SearchSpec;
 import io.eventsql.runner.spec.WorkloadKind;
 import java.nio.file.Path;
 import java.util.List;
@@ -61,7 +60,7 @@ final class WorkloadRun extends MeasuredRun {
     }
 
     private RunPhases runPhases(LoadSession session) {
-        SearchSpec search = spec.search();
+        RunSpec.SearchSpec search = spec.search();
         if (search == null) {
             return new RunPhases(
                     new PhasesRun(session, context.stop(), problems, this::reportPhase, database()).run(spec.phases()),

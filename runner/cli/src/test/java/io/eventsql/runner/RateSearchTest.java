@@ -2,7 +2,7 @@ package io.eventsql.runner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.runner.spec.SearchSpec;
+import io.eventsql.runner.spec.RunSpec;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -31,7 +31,7 @@ class RateSearchTest {
     }
 
     private long best(long from, long to, long limit) {
-        SearchSpec spec = new SearchSpec(SearchSpec.Latency.PUBLISH, 99, 15, from, to, 0.05);
+        RunSpec.SearchSpec spec = new RunSpec.SearchSpec(RunSpec.SearchSpec.Latency.PUBLISH, 99, 15, from, to, 0.05);
         return new RateSearch(spec)
                 .findBest(rate -> {
                     tried.add(rate);

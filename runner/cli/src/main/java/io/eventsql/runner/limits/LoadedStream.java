@@ -1,6 +1,5 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.spec.EventsSpec;
 import io.eventsql.runner.spec.RunSpec;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -58,7 +57,7 @@ record LoadedStream(
         return RunSpec.ofLoad(
                 name,
                 new RunSpec.SystemSpec(driver, options),
-                new EventsSpec(0, keys),
+                new RunSpec.EventsSpec(0, keys),
                 new RunSpec.StreamsSpec(1, partitions, consumers, 0, timeoutSeconds));
     }
 }

@@ -10,7 +10,6 @@ import io.eventsql.runner.result.RunResult.SearchResult;
 import io.eventsql.runner.result.RunResult.StressResult;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.RunSpec;
-import io.eventsql.runner.spec.SearchSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -172,7 +171,7 @@ public final class RunText {
                 replayers.stream().mapToLong(ReplayerCounts::passes).sum());
     }
 
-    private static List<String> search(SearchResult search, @Nullable SearchSpec asked) {
+    private static List<String> search(SearchResult search, RunSpec.@Nullable SearchSpec asked) {
         List<String> lines = new ArrayList<>();
         if (asked != null) {
             lines.add(String.format(

@@ -52,7 +52,7 @@ final class DurationEstimate {
     }
 
     private static long searching(RunSpec run) {
-        SearchSpec search = run.search();
+        RunSpec.SearchSpec search = run.search();
         long trials = search == null
                 ? 1
                 : Math.round(Math.log((double) search.toRate() / search.fromRate()) / Math.log(2))
@@ -61,7 +61,7 @@ final class DurationEstimate {
     }
 
     private static long blasting(RunSpec run) {
-        BlastSpec blast = run.blast();
+        RunSpec.BlastSpec blast = run.blast();
         if (blast == null) {
             return 0;
         }
@@ -70,7 +70,7 @@ final class DurationEstimate {
     }
 
     private static long sweeping(RunSpec run) {
-        SweepSpec sweep = run.sweep();
+        RunSpec.SweepSpec sweep = run.sweep();
         return sweep == null
                 ? 0
                 : sweep.eventCounts().stream().mapToLong(Integer::longValue).sum() * sweep.trials() / ASSUMED_RATE;

@@ -39,7 +39,7 @@ final class RunReader {
     /** @throws InvalidWorkloadException if a field is invalid */
     RunSpec read() {
         fields.require(kind != WorkloadKind.QUERIES, "kind", "must not be queries: scripts/run_queries.bash runs them");
-        EnvironmentSpec environment = environment(fields.object("environment"));
+        RunSpec.EnvironmentSpec environment = environment(fields.object("environment"));
         boolean isLimits = kind == WorkloadKind.LIMITS;
         boolean isPublish = kind == WorkloadKind.PUBLISH;
         boolean drives = !isLimits && !isPublish;
@@ -49,7 +49,7 @@ final class RunReader {
                 kind,
                 environment,
                 drives ? system() : new RunSpec.SystemSpec("eventsql", Map.of()),
-                drives ? events(fields.object("events")) : new EventsSpec(0, 0),
+                drives ? events(fields.object("events")) : new RunSpec.EventsSpec(0, 0),
                 streams(drives, hasPhases),
                 hasPhases ? phases() : List.of(),
                 kind == WorkloadKind.SEARCH ? search(fields.object("search")) : null,
@@ -58,7 +58,7 @@ final class RunReader {
                 isLimits ? limits(fields.object("limits")) : null,
                 isPublish ? fields.texts("variables") : Map.of());
         fields.require(
-                !isLimits || environment.equals(EnvironmentSpec.ONE_DATABASE),
+                !isLimits || environment.equals(RunSpec.EnvironmentSpec.ONE_DATABASE),
                 "environment",
                 "must be one database without standbys");
         fields.rejectUnknown();
@@ -66,11 +66,11 @@ final class RunReader {
         return run;
     }
 
-    private static EnvironmentSpec environment(WorkloadFields fields) {
+    private static RunSpec.EnvironmentSpec environment(WorkloadFields fields) {
         String server =
                 fields.oneOf("server", "postgres", "postgres", "postgres-pgq", "kafka", "redis", "nats", "none");
         boolean postgres = server.startsWith("postgres");
-        EnvironmentSpec environment = new EnvironmentSpec(
+        RunSpec.EnvironmentSpec environment = new RunSpec.EnvironmentSpec(
                 server,
                 (int) fields.integer("databases", postgres ? 1 : 0, postgres ? 1 : 0, DATABASES_MAX),
                 fields.oneOf("standbys", "none", "none", "asynchronous", "synchronous", "quorum"),
@@ -87,14 +87,14 @@ final class RunReader {
         return new RunSpec.SystemSpec(fields.text("driver", "eventsql"), fields.texts("driver_options"));
     }
 
-    private static EventsSpec events(WorkloadFields fields) {
+    private static RunSpec.EventsSpec events(WorkloadFields fields) {
         int bytes = (int) fields.integer("bytes", 0, 0, Settings.DEFAULT_MAX_EVENT_BYTES);
         fields.require(
                 bytes == 0 || bytes >= BenchmarkEvent.EVENT_BYTES_MIN,
                 "bytes",
                 "must be 0 or between " + BenchmarkEvent.EVENT_BYTES_MIN + " and " + Settings.DEFAULT_MAX_EVENT_BYTES
                         + ", but is " + bytes);
-        EventsSpec events = new EventsSpec(bytes, (int) fields.integer("keys", 0, 0, KEYS_MAX));
+        RunSpec.EventsSpec events = new RunSpec.EventsSpec(bytes, (int) fields.integer("keys", 0, 0, KEYS_MAX));
         fields.rejectUnknown();
         return events;
     }
@@ -178,9 +178,9 @@ final class RunReader {
         }
     }
 
-    private static SearchSpec search(WorkloadFields fields) {
-        SearchSpec search = new SearchSpec(
-                fields.oneOf("latency", SearchSpec.Latency.PUBLISH, SearchSpec.Latency.class),
+    private static RunSpec.SearchSpec search(WorkloadFields fields) {
+        RunSpec.SearchSpec search = new RunSpec.SearchSpec(
+                fields.oneOf("latency", RunSpec.SearchSpec.Latency.PUBLISH, RunSpec.SearchSpec.Latency.class),
                 fields.decimal("percentile", 99, 1, 100),
                 fields.decimal("limit_ms", 15, 0.001, 3_600_000),
                 fields.integer("from_rate", 1_000, 1, RATE_MAX),
@@ -194,8 +194,8 @@ final class RunReader {
         return search;
     }
 
-    private static BlastSpec blast(WorkloadFields fields) {
-        BlastSpec blast = new BlastSpec(
+    private static RunSpec.BlastSpec blast(WorkloadFields fields) {
+        RunSpec.BlastSpec blast = new RunSpec.BlastSpec(
                 (int) fields.integer("messages", 10_000, 1, 10_000_000),
                 (int) fields.integer("repeats", 257, 1, 1_000_000),
                 fields.integer("cap_bytes", 1L << 30, 1, 1L << 40));
@@ -203,8 +203,8 @@ final class RunReader {
         return blast;
     }
 
-    private static SweepSpec sweep(WorkloadFields fields) {
-        SweepSpec sweep = new SweepSpec(
+    private static RunSpec.SweepSpec sweep(WorkloadFields fields) {
+        RunSpec.SweepSpec sweep = new RunSpec.SweepSpec(
                 fields.integers("event_counts", List.of(1, 100, 10_000, 1_000_000), 1, 100_000_000),
                 (int) fields.integer("trials", 10, 1, 10_000),
                 (int) fields.integer("buffer_bytes", 102_400, 1, CALL_BYTES_MAX),
@@ -256,7 +256,7 @@ final class RunReader {
                             + "), because a key belongs to one caller, but is "
                             + run.events().keys());
         }
-        BlastSpec blast = run.blast();
+        RunSpec.BlastSpec blast = run.blast();
         if (blast != null) {
             int bytes = run.events().bytes();
             fields.require(bytes > 0, "events.bytes", "must be the size of a message of the blast, but is 0");
@@ -265,10 +265,10 @@ final class RunReader {
                     "blast.cap_bytes",
                     "must be at least events.bytes (" + bytes + "), but is " + blast.capBytes());
         }
-        SearchSpec search = run.search();
+        RunSpec.SearchSpec search = run.search();
         fields.require(
                 search == null
-                        || search.latency() == SearchSpec.Latency.PUBLISH
+                        || search.latency() == RunSpec.SearchSpec.Latency.PUBLISH
                         || run.streams().consumers() > 0,
                 "consumers",
                 "must be at least 1 for a search by end_to_end latency, but is 0");

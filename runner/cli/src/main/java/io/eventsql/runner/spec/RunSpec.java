@@ -1,6 +1,8 @@
 package io.eventsql.runner.spec;
 
+import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import java.util.List;
 import java.util.Map;
@@ -36,6 +38,79 @@ public record RunSpec(
         @Nullable SweepSpec sweep,
         @Nullable LimitsSpec limits,
         Map<String, String> variables) {
+
+    /**
+     * The servers that a run requires.
+     *
+     * @param server one of {@code postgres}, {@code postgres-pgq}, {@code kafka}, {@code redis},
+     *     {@code nats}, {@code none}
+     * @param databases the number of PostgreSQL servers; ignored for other servers
+     * @param standbys the replication mode of each database: {@code none}, {@code asynchronous}, {@code synchronous} or
+     *     {@code quorum}
+     * @param serverOptions the options with which the server starts
+     */
+    public record EnvironmentSpec(String server, int databases, String standbys, Map<String, String> serverOptions) {
+        /** One PostgreSQL server without standbys. */
+        public static final EnvironmentSpec ONE_DATABASE = new EnvironmentSpec("postgres", 1, "none", Map.of());
+
+        /** Returns whether the servers are PostgreSQL, so that their number matters. */
+        @JsonIgnore
+        public boolean isPostgres() {
+            return server.startsWith("postgres");
+        }
+    }
+
+    /**
+     * The events of a run.
+     *
+     * @param bytes the exact size of a value; 0 for the {@code account_created} event of about 230 bytes
+     * @param keys the number of distinct keys; 0 for events without keys
+     */
+    public record EventsSpec(int bytes, int keys) {}
+
+    /**
+     * A search for the highest rate at which a latency stays below a limit.
+     *
+     * @param latency the limited latency
+     * @param percentile the limited percentile, above 0 and up to 100
+     * @param limitMs the limit in milliseconds
+     * @param fromRate the lowest rate to try, in events/s
+     * @param toRate the highest rate to try, in events/s
+     * @param precision the relative distance between the highest sustained and the lowest failed rate at which the search
+     *     ends
+     */
+    public record SearchSpec(
+            Latency latency, double percentile, double limitMs, long fromRate, long toRate, double precision) {
+
+        /** The latencies that a search can limit. */
+        public enum Latency {
+            /** The time from the intended send to the acknowledgement. */
+            @JsonProperty("publish")
+            PUBLISH,
+            /** The time from the intended send to the consumer. */
+            @JsonProperty("end_to_end")
+            END_TO_END
+        }
+    }
+
+    /**
+     * A repeated burst of messages.
+     *
+     * @param messages the events of a burst
+     * @param repeats the number of bursts
+     * @param capBytes the maximum bytes of a burst; limits the number of large messages
+     */
+    public record BlastSpec(int messages, int repeats, long capBytes) {}
+
+    /**
+     * Several trials for each of several numbers of events.
+     *
+     * @param eventCounts the numbers of events
+     * @param trials the trials per number of events
+     * @param bufferBytes the bytes of event values per call
+     * @param waiting whether each call completes before the next one starts
+     */
+    public record SweepSpec(List<Integer> eventCounts, int trials, int bufferBytes, boolean waiting) {}
 
     /**
      * The measured system.

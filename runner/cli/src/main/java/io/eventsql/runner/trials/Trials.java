@@ -11,9 +11,7 @@ import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.LoadStream;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.load.UnansweredCalls;
-import io.eventsql.runner.spec.BlastSpec;
-import io.eventsql.runner.spec.EnvironmentSpec;
-import io.eventsql.runner.spec.SweepSpec;
+import io.eventsql.runner.spec.RunSpec;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -67,7 +65,7 @@ public final class Trials {
      * @param eventBytes the exact size of a message
      * @throws Exception if the driver cannot create or clear a stream
      */
-    public List<BlastTrial> blast(BlastSpec settings, int eventBytes) throws Exception {
+    public List<BlastTrial> blast(RunSpec.BlastSpec settings, int eventBytes) throws Exception {
         TrialStream stream = new TrialStream("blast_" + context.run);
         int messages = (int) Math.min(settings.messages(), settings.capBytes() / eventBytes);
         int distinct = Math.clamp(PREPARED_BYTES_MAX / eventBytes, 1, messages);
@@ -103,7 +101,7 @@ public final class Trials {
      * @param environment the measured databases, for the results only
      * @throws Exception if the driver cannot create or clear a stream
      */
-    public List<SweepTrial> sweep(SweepSpec settings, int eventBytes, EnvironmentSpec environment) throws Exception {
+    public List<SweepTrial> sweep(RunSpec.SweepSpec settings, int eventBytes, RunSpec.EnvironmentSpec environment) throws Exception {
         TrialStream stream = new TrialStream("sweep_" + context.run);
         List<SweepTrial> trials = new ArrayList<>();
         int most = settings.eventCounts().stream().max(Integer::compare).orElseThrow();
@@ -133,7 +131,7 @@ public final class Trials {
         return trials;
     }
 
-    private TrialStats.Outcome sweepOnce(SweepSpec settings, int eventBytes, TrialStream stream, int events)
+    private TrialStats.Outcome sweepOnce(RunSpec.SweepSpec settings, int eventBytes, TrialStream stream, int events)
             throws Exception {
         BufferedCalls calls = new BufferedCalls(source(eventBytes), events, settings.bufferBytes());
         return run(stream.reset(), calls, settings.waiting());

@@ -8,8 +8,6 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.TimeSeries;
-import io.eventsql.runner.spec.EnvironmentSpec;
-import io.eventsql.runner.spec.EventsSpec;
 import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
@@ -229,9 +227,9 @@ class PhasesRunTest {
         RunSpec spec = new RunSpec(
                 "run",
                 WorkloadKind.PHASES,
-                new EnvironmentSpec("none", 0, "none", Map.of()),
+                new RunSpec.EnvironmentSpec("none", 0, "none", Map.of()),
                 new RunSpec.SystemSpec("synthetic", Map.of()),
-                new EventsSpec(0, streams.streams() == 1 ? 1 : 0),
+                new RunSpec.EventsSpec(0, streams.streams() == 1 ? 1 : 0),
                 streams,
                 phases,
                 null,

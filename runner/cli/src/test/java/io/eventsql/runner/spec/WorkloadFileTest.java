@@ -30,9 +30,9 @@ class WorkloadFileTest {
                 .isEqualTo(new RunSpec(
                         "some",
                         WorkloadKind.PHASES,
-                        new EnvironmentSpec("postgres", 1, "none", Map.of()),
+                        new RunSpec.EnvironmentSpec("postgres", 1, "none", Map.of()),
                         new RunSpec.SystemSpec("eventsql", Map.of()),
-                        new EventsSpec(0, 0),
+                        new RunSpec.EventsSpec(0, 0),
                         new RunSpec.StreamsSpec(1, 10, 1, 0, 120),
                         List.of(new PhaseSpec(
                                 "steady", true, new PhaseRate(new BigDecimal(1_000), false), null, null, false, 1, 5)),
@@ -65,7 +65,7 @@ class WorkloadFileTest {
         assertThat(second.name()).isEqualTo("second");
         assertThat(second.streams().consumers()).isZero();
         assertThat(second.environment())
-                .isEqualTo(new EnvironmentSpec("postgres", 2, "none", Map.of("a", "1", "b", "x")));
+                .isEqualTo(new RunSpec.EnvironmentSpec("postgres", 2, "none", Map.of("a", "1", "b", "x")));
         assertThat(second.phases()).containsExactly(new PhaseSpec("fast", true, null, null, 4, true, 10, 7));
     }
 
@@ -129,17 +129,17 @@ class WorkloadFileTest {
                 .runs()
                 .getFirst();
         assertThat(search.search())
-                .isEqualTo(new SearchSpec(SearchSpec.Latency.END_TO_END, 99, 20, 1_000, 200_000, 0.05));
+                .isEqualTo(new RunSpec.SearchSpec(RunSpec.SearchSpec.Latency.END_TO_END, 99, 20, 1_000, 200_000, 0.05));
 
         RunSpec blast = read("{description: D., kind: blast, events: {bytes: 8192}, blast: {repeats: 3}}")
                 .runs()
                 .getFirst();
-        assertThat(blast.blast()).isEqualTo(new BlastSpec(10_000, 3, 1L << 30));
+        assertThat(blast.blast()).isEqualTo(new RunSpec.BlastSpec(10_000, 3, 1L << 30));
 
         RunSpec sweep = read("{description: D., kind: sweep, sweep: {event_counts: [1, 5], waiting: false}}")
                 .runs()
                 .getFirst();
-        assertThat(sweep.sweep()).isEqualTo(new SweepSpec(List.of(1, 5), 10, 102_400, false));
+        assertThat(sweep.sweep()).isEqualTo(new RunSpec.SweepSpec(List.of(1, 5), 10, 102_400, false));
     }
 
     @ParameterizedTest

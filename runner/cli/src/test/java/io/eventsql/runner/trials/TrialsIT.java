@@ -10,9 +10,7 @@ import io.eventsql.runner.drivers.EventSqlOutboxDriverProvider;
 import io.eventsql.runner.drivers.OutboxTableDriverProvider;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.spec.BlastSpec;
-import io.eventsql.runner.spec.EnvironmentSpec;
-import io.eventsql.runner.spec.SweepSpec;
+import io.eventsql.runner.spec.RunSpec;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
@@ -44,7 +42,7 @@ class TrialsIT {
     void blast_eventSqlOutbox_keepsOnlyTheLastTrial() throws Exception {
         List<BlastTrial> blast;
         try (Driver driver = open(new EventSqlOutboxDriverProvider())) {
-            blast = trials(driver, "0b1a57ed").blast(new BlastSpec(300, 3, 1 << 30), 500);
+            blast = trials(driver, "0b1a57ed").blast(new RunSpec.BlastSpec(300, 3, 1 << 30), 500);
             // Published events are not relayed yet. Clearing waits for the relay.
             driver.clear("blast_0b1a57ed");
         }
@@ -61,9 +59,9 @@ class TrialsIT {
         try (Driver driver = open(new OutboxTableDriverProvider())) {
             sweep = trials(driver, "5eed0001")
                     .sweep(
-                            new SweepSpec(List.of(1, 500), 2, 10_240, false),
+                            new RunSpec.SweepSpec(List.of(1, 500), 2, 10_240, false),
                             0,
-                            new EnvironmentSpec("postgres", 1, "none", Map.of()));
+                            new RunSpec.EnvironmentSpec("postgres", 1, "none", Map.of()));
         }
 
         assertThat(problems).isEmpty();

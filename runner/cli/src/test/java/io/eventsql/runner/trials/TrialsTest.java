@@ -10,9 +10,7 @@ import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.result.JsonFiles;
 import io.eventsql.runner.result.TrialFiles;
-import io.eventsql.runner.spec.BlastSpec;
-import io.eventsql.runner.spec.EnvironmentSpec;
-import io.eventsql.runner.spec.SweepSpec;
+import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.SyntheticService;
 import java.nio.file.Files;
@@ -29,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 class TrialsTest {
     private static final long MS = 1_000_000;
 
-    private static final EnvironmentSpec ONE_DATABASE = new EnvironmentSpec("postgres", 1, "none", Map.of());
+    private static final RunSpec.EnvironmentSpec ONE_DATABASE = new RunSpec.EnvironmentSpec("postgres", 1, "none", Map.of());
 
     private final ManualClock clock = new ManualClock();
     private final StopSignal stop = new StopSignal();
@@ -77,7 +75,7 @@ class TrialsTest {
         // Message i of a trial of four takes 10, 20, 30, 40 ms; all are sent at once.
         service = new SyntheticService(clock, call -> (call % 4 + 1) * 10 * MS);
 
-        List<BlastTrial> blast = trials().blast(new BlastSpec(4, 2, 1 << 30), 1_000);
+        List<BlastTrial> blast = trials().blast(new RunSpec.BlastSpec(4, 2, 1 << 30), 1_000);
 
         assertThat(blast).extracting(BlastTrial::trial).containsExactly(1, 2);
         BlastTrial trial = blast.getFirst();
@@ -98,7 +96,7 @@ class TrialsTest {
     void blast_moreBytesThanTheCap_hasFewerMessages() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        List<BlastTrial> blast = trials().blast(new BlastSpec(10_000, 1, 5_500), 1_000);
+        List<BlastTrial> blast = trials().blast(new RunSpec.BlastSpec(10_000, 1, 5_500), 1_000);
 
         assertThat(blast.getFirst().events()).isEqualTo(5);
     }
@@ -107,7 +105,7 @@ class TrialsTest {
     void blast_eachTrialStartsEmpty() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        trials().blast(new BlastSpec(1, 2, 1 << 30), 100);
+        trials().blast(new RunSpec.BlastSpec(1, 2, 1 << 30), 100);
 
         assertThat(done).containsExactly("create blast_ab12cd34 3", "clear blast_ab12cd34", "clear blast_ab12cd34");
     }
@@ -117,7 +115,7 @@ class TrialsTest {
         clears = false;
         service = new SyntheticService(clock, call -> MS);
 
-        trials().blast(new BlastSpec(1, 2, 1 << 30), 100);
+        trials().blast(new RunSpec.BlastSpec(1, 2, 1 << 30), 100);
 
         assertThat(done)
                 .containsExactly("create blast_ab12cd34 3", "create blast_ab12cd34_1 3", "create blast_ab12cd34_2 3");
@@ -127,7 +125,7 @@ class TrialsTest {
     void blast_unansweredCalls_areFailures() throws Exception {
         service = new SyntheticService(clock, call -> call == 3 ? Long.MAX_VALUE / 2 : MS);
 
-        List<BlastTrial> blast = trials().blast(new BlastSpec(2, 1, 1 << 30), 100);
+        List<BlastTrial> blast = trials().blast(new RunSpec.BlastSpec(2, 1, 1 << 30), 100);
 
         assertThat(blast.getFirst().failures()).isEqualTo(1);
         assertThat(blast.getFirst().events()).isEqualTo(1);
@@ -138,7 +136,7 @@ class TrialsTest {
     void sweep_waiting_callsSequentially() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(10), 2, 350, true), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new RunSpec.SweepSpec(List.of(10), 2, 350, true), 100, ONE_DATABASE);
 
         // Three events of 100 bytes a call: 3 + 3 + 3 + 1.
         assertThat(sweep).hasSize(2);
@@ -158,7 +156,7 @@ class TrialsTest {
     void sweep_notWaiting_waitsOnceAtTheEnd() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(1, 10), 1, 350, false), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new RunSpec.SweepSpec(List.of(1, 10), 1, 350, false), 100, ONE_DATABASE);
 
         assertThat(sweep).extracting(SweepTrial::eventCount).containsExactly(1, 10);
         assertThat(sweep).extracting(SweepTrial::durationMs).containsExactly(7.0, 7.0);
@@ -169,7 +167,7 @@ class TrialsTest {
     void sweep_eventLargerThanTheBuffer_isSentAlone() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        trials().sweep(new SweepSpec(List.of(3), 1, 1, true), 100, ONE_DATABASE);
+        trials().sweep(new RunSpec.SweepSpec(List.of(3), 1, 1, true), 100, ONE_DATABASE);
 
         assertThat(service.calls).hasSize(6).allMatch(call -> call.events().size() == 1);
     }
@@ -179,7 +177,7 @@ class TrialsTest {
         LongUnaryOperator second = call -> call == 2 ? Long.MAX_VALUE / 2 : MS;
         service = new SyntheticService(clock, second);
 
-        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(1), 2, 100, false), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new RunSpec.SweepSpec(List.of(1), 2, 100, false), 100, ONE_DATABASE);
 
         assertThat(sweep).extracting(SweepTrial::trial).containsExactly(1);
         assertThat(problems).singleElement().asString().contains("1 events, trial 2");
@@ -194,7 +192,7 @@ class TrialsTest {
             }
         });
 
-        List<SweepTrial> sweep = trials().sweep(new SweepSpec(List.of(5), 10, 100, true), 100, ONE_DATABASE);
+        List<SweepTrial> sweep = trials().sweep(new RunSpec.SweepSpec(List.of(5), 10, 100, true), 100, ONE_DATABASE);
 
         // Calls 0 to 4 are the warm-up, 5 to 9 and 10 to 14 are complete trials.
         assertThat(sweep).extracting(SweepTrial::trial).containsExactly(1, 2);
