@@ -3,7 +3,6 @@ package io.eventsql.runner;
 import io.eventsql.runner.consumption.CompilationTime;
 import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
-import io.eventsql.runner.consumption.WarmupOutcome;
 import io.eventsql.runner.consumption.WarmupWatch;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadClock;
@@ -72,14 +71,14 @@ final class MainJobRun {
             PhaseMeasurement warmup,
             PhaseMeasurement measured,
             Ending ending,
-            @Nullable WarmupOutcome warmth,
+            WarmupWatch.@Nullable Outcome warmth,
             @Nullable CompilationTime measuredCompilation) {}
 
     private final RunSettings settings;
     private final RunContext context;
     private final PrintStream out;
     private final ProgressDisplay progress;
-    private @Nullable WarmupOutcome warmth;
+    private WarmupWatch.@Nullable Outcome warmth;
     private @Nullable CompilationTime measuredCompilation;
 
     /**
@@ -175,7 +174,7 @@ final class MainJobRun {
                         anchor,
                         anchor.nanos(),
                         Duration.ofSeconds(load.warmupSeconds()).toNanos());
-        warmth = WarmupOutcome.fixed(load.warmupSeconds());
+        warmth = WarmupWatch.Outcome.fixed(load.warmupSeconds());
         return warmUp(time, events);
     }
 

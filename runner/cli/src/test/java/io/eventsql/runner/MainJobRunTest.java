@@ -7,11 +7,10 @@ import io.eventsql.ConsumerPosition;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.AppClient;
 import io.eventsql.runner.consumption.AppConsumption;
-import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.consumption.CompilationTime;
 import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
-import io.eventsql.runner.consumption.WarmupOutcome;
+import io.eventsql.runner.consumption.WarmupWatch;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.phases.LoadSession;
 import io.eventsql.runner.phases.Problems;
@@ -54,11 +53,11 @@ class MainJobRunTest {
             // Four requests until the start time is known, then more to compare the clocks.
             assertThat(app.requests).hasSize(9).allMatch(BARRIER::equals);
         }
-        assertThat(barrier.appClock()).isEqualTo(new ClockOffset(APP_AHEAD_MICROS / 1_000.0, 0));
+        assertThat(barrier.appClock()).isEqualTo(new StartBarrier.ClockOffset(APP_AHEAD_MICROS / 1_000.0, 0));
 
         assertThat(outcome.warmup().publishedEvents()).isEqualTo(200);
         assertThat(outcome.measured().publishedEvents()).isEqualTo(1_000);
-        assertThat(outcome.warmth()).isEqualTo(WarmupOutcome.fixed(2));
+        assertThat(outcome.warmth()).isEqualTo(WarmupWatch.Outcome.fixed(2));
         assertThat(outcome.measuredCompilation()).isEqualTo(new CompilationTime(1_000, 0));
         assertThat(outcome.ending().consumed()).isTrue();
         assertThat(outcome.ending().timedOut()).isFalse();

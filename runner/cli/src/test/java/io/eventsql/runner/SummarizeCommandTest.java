@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import io.eventsql.benchmark.event.NumberSet;
-import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.consumption.CompilationTime;
-import io.eventsql.runner.consumption.WarmupOutcome;
+import io.eventsql.runner.consumption.StartBarrier;
+import io.eventsql.runner.consumption.WarmupWatch;
 import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
@@ -421,9 +421,9 @@ class SummarizeCommandTest {
                         ending,
                         "25.0.1",
                         series(runner, busyShare),
-                        new ClockOffset(runner + 0.25, 0.5),
+                        new StartBarrier.ClockOffset(runner + 0.25, 0.5),
                         new RunnerResult.Jvms(
-                                new WarmupOutcome(12.5 - runner, true, runner == 0, 7.0),
+                                new WarmupWatch.Outcome(12.5 - runner, true, runner == 0, 7.0),
                                 new CompilationTime(100, 500),
                                 List.of("-Xmx1g"),
                                 List.of("-Xmx2g", "-Da=b"))));

@@ -10,6 +10,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Ends the warm-up of all runners together, when the JVMs of all runners and apps hardly compile. A runner that is warm
@@ -28,6 +29,27 @@ public final class WarmupWatch implements AutoCloseable {
      * @param longest its longest duration
      */
     public record Bounds(Duration shortest, Duration longest) {}
+
+    /**
+     * How a warm-up ended.
+     *
+     * @param seconds its duration
+     * @param untilWarm whether it was to last until the JVMs hardly compile, instead of a fixed time
+     * @param warm whether the JVMs hardly compiled at its end; false if that was not observed
+     * @param compilationMsPerSecond the compilation time of this runner and the apps per second at its end, in
+     *     milliseconds; {@code null} if it was not observed
+     */
+    public record Outcome(
+            double seconds,
+            boolean untilWarm,
+            boolean warm,
+            @Nullable Double compilationMsPerSecond) {
+
+        /** Returns the outcome of a warm-up of a fixed duration. */
+        public static Outcome fixed(double seconds) {
+            return new Outcome(seconds, false, false, null);
+        }
+    }
 
     private final Bounds bounds;
     private final CompilationTime.Source compilation;
@@ -126,10 +148,10 @@ public final class WarmupWatch implements AutoCloseable {
     }
 
     /** Returns the outcome so far. */
-    public synchronized WarmupOutcome outcome() {
+    public synchronized Outcome outcome() {
         OptionalDouble rate = trend.msPerSecond();
         double seconds = (Math.min(clock.nanos(), endNanos) - anchor.nanos()) / 1e9;
-        return new WarmupOutcome(
+        return new Outcome(
                 Math.round(seconds * 10) / 10.0,
                 true,
                 isWarm,

@@ -27,6 +27,9 @@ import org.postgresql.PGConnection;
  * this JVM.
  */
 final class ActivitySampler implements AutoCloseable {
+    /** What was seen at the end of a short period, or took all of it. */
+    record Sample(TimeSpans.Span period, Set<String> seen) {}
+
     private static final Duration PERIOD = Duration.ofMillis(10);
     private static final long LATE_MICROS = 3 * PERIOD.toNanos() / 1_000;
 
@@ -41,7 +44,7 @@ final class ActivitySampler implements AutoCloseable {
     private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
 
     private final DataSource dataSource;
-    private final List<ActivitySample> samples = new ArrayList<>();
+    private final List<Sample> samples = new ArrayList<>();
     private final RecordingStream recording = new RecordingStream();
     private final CompletableFuture<Double> sampling = new CompletableFuture<>();
     private volatile boolean stopped;
@@ -65,12 +68,12 @@ final class ActivitySampler implements AutoCloseable {
         recording.enable(event).withThreshold(threshold).withoutStackTrace();
         recording.onEvent(
                 event,
-                seen -> add(new ActivitySample(
+                seen -> add(new Sample(
                         new TimeSpans.Span(EpochMicros.of(seen.getStartTime()), EpochMicros.of(seen.getEndTime())),
                         Set.of(what))));
     }
 
-    private void add(ActivitySample sample) {
+    private void add(Sample sample) {
         synchronized (samples) {
             samples.add(sample);
         }
@@ -92,7 +95,7 @@ final class ActivitySampler implements AutoCloseable {
                 if (now - last > LATE_MICROS) {
                     seen.add("machine: sampler more than 20 ms late");
                 }
-                add(new ActivitySample(new TimeSpans.Span(last, now), seen));
+                add(new Sample(new TimeSpans.Span(last, now), seen));
                 last = now;
             }
             sampling.complete(cpuSeconds(backend) - cpuBefore);
@@ -140,7 +143,7 @@ final class ActivitySampler implements AutoCloseable {
     }
 
     /** Returns what was recorded, in no order. */
-    List<ActivitySample> samples() {
+    List<Sample> samples() {
         synchronized (samples) {
             return List.copyOf(samples);
         }

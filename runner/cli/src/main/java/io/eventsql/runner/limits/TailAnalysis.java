@@ -36,7 +36,7 @@ final class TailAnalysis {
      * @param events the time of each event from its intended publish time to its handler, at least one
      * @param samples what was seen, in any order; periods may overlap
      */
-    static Percentiles addTo(PartRecorder part, String rate, List<Span> events, List<ActivitySample> samples) {
+    static Percentiles addTo(PartRecorder part, String rate, List<Span> events, List<ActivitySampler.Sample> samples) {
         List<Span> slow = events.stream()
                 .sorted(Comparator.comparingLong(Span::micros).reversed())
                 .limit((long) Math.ceil(events.size() * SLOW_SHARE))
@@ -60,9 +60,9 @@ final class TailAnalysis {
     }
 
     private static List<Circumstance> circumstances(
-            TimeSpans all, List<Span> slow, TimeSpans slowTimes, List<ActivitySample> samples) {
+            TimeSpans all, List<Span> slow, TimeSpans slowTimes, List<ActivitySampler.Sample> samples) {
         Map<String, List<Span>> periods = new TreeMap<>();
-        for (ActivitySample sample : samples) {
+        for (ActivitySampler.Sample sample : samples) {
             sample.seen()
                     .forEach(what -> periods.computeIfAbsent(what, any -> new ArrayList<>())
                             .add(sample.period()));

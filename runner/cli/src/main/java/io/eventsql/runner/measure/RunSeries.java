@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
@@ -18,6 +19,23 @@ public final class RunSeries {
     private static final long NANOS_PER_SECOND = 1_000_000_000;
     /** How long a second remains open after its end, for latencies from delayed threads. */
     private static final int SECONDS_OPEN = 3;
+
+    /** The counters of one second. Thread-safe. */
+    private static final class Second {
+        final LongAdder offered = new LongAdder();
+        final LongAdder sent = new LongAdder();
+        final LongAdder published = new LongAdder();
+        final LongAdder failed = new LongAdder();
+        final LongAdder missed = new LongAdder();
+        final LongAdder delivered = new LongAdder();
+        final SecondLatency publish = new SecondLatency();
+        final SecondLatency endToEnd = new SecondLatency();
+
+        void close() {
+            publish.close();
+            endToEnd.close();
+        }
+    }
 
     private record NumberedSecond(int number, Second second) {}
 

@@ -1,7 +1,7 @@
 package io.eventsql.runner.result;
 
 import io.eventsql.runner.consumption.CompilationTime;
-import io.eventsql.runner.consumption.WarmupOutcome;
+import io.eventsql.runner.consumption.WarmupWatch;
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.sample.ResourceSeries;
 import java.util.ArrayList;
@@ -45,19 +45,19 @@ public record Conditions(
     static Conditions of(List<RunnerResult> runners) {
         List<RunnerResult.Jvms> jvms = present(runners.stream().map(RunnerResult::jvms));
         Double busy = busyShare(runners);
-        List<WarmupOutcome> warmups = present(jvms.stream().map(RunnerResult.Jvms::warmup));
+        List<WarmupWatch.Outcome> warmups = present(jvms.stream().map(RunnerResult.Jvms::warmup));
         return new Conditions(
                 busy == null ? null : (Double) Statistics.rounded(busy, 1_000),
                 busy != null && busy >= SATURATED_MIN_SHARE,
                 warmups.isEmpty()
                         ? null
                         : (Double) warmups.stream()
-                                .mapToDouble(WarmupOutcome::seconds)
+                                .mapToDouble(WarmupWatch.Outcome::seconds)
                                 .max()
                                 .orElseThrow(),
-                warmups.stream().noneMatch(WarmupOutcome::untilWarm)
+                warmups.stream().noneMatch(WarmupWatch.Outcome::untilWarm)
                         ? null
-                        : (Boolean) warmups.stream().allMatch(WarmupOutcome::warm),
+                        : (Boolean) warmups.stream().allMatch(WarmupWatch.Outcome::warm),
                 compilationSeconds(jvms),
                 samplerShare(runners),
                 jvms.isEmpty() ? List.of() : jvms.getFirst().runnerOptions(),

@@ -3,9 +3,9 @@ package io.eventsql.runner.result;
 import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.consumption.CompilationTime;
-import io.eventsql.runner.consumption.WarmupOutcome;
+import io.eventsql.runner.consumption.StartBarrier;
+import io.eventsql.runner.consumption.WarmupWatch;
 import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.RunSeries;
@@ -38,7 +38,7 @@ public record RunnerResult(
         @JsonUnwrapped Ending ending,
         String javaVersion,
         @Nullable Series series,
-        @Nullable ClockOffset appClock,
+        StartBarrier.@Nullable ClockOffset appClock,
         @Nullable Jvms jvms) {
 
     /**
@@ -93,7 +93,7 @@ public record RunnerResult(
      * @param appOptions the JVM options of the first app; empty if unknown
      */
     public record Jvms(
-            @Nullable WarmupOutcome warmup,
+            WarmupWatch.@Nullable Outcome warmup,
             @Nullable CompilationTime measuredCompilation,
             List<String> runnerOptions,
             List<String> appOptions) {}

@@ -2,7 +2,7 @@ package io.eventsql.runner.result;
 
 import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.consumption.ClockOffset;
+import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.TimeSeries;
@@ -208,7 +208,7 @@ public record Summary(
             long orderViolations,
             long publishErrors,
             double publishRate,
-            @Nullable ClockOffset appClock,
+            StartBarrier.@Nullable ClockOffset appClock,
             @JsonUnwrapped Latencies latencies) {}
 
     /**

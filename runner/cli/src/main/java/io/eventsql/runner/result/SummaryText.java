@@ -1,6 +1,6 @@
 package io.eventsql.runner.result;
 
-import io.eventsql.runner.consumption.ClockOffset;
+import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.spec.RunSettings;
 import java.util.ArrayList;
 import java.util.List;
@@ -63,7 +63,7 @@ public final class SummaryText {
         lines.add("");
         lines.addAll(summary.conditions().lines());
         summary.perRunner().forEach(runner -> {
-            ClockOffset app = runner.appClock();
+            StartBarrier.ClockOffset app = runner.appClock();
             if (app != null) {
                 lines.add(String.format(
                         Locale.ROOT,

@@ -35,7 +35,7 @@ class WarmupWatchTest {
             assertThat(app.requests)
                     .containsExactly("POST /benchmark-runs/" + RUN + "/barriers/warm?runner=0&runners=3");
             clock.advance(2 * SECOND);
-            assertThat(watch.outcome()).isEqualTo(new WarmupOutcome(11, true, true, 0.0));
+            assertThat(watch.outcome()).isEqualTo(new WarmupWatch.Outcome(11, true, true, 0.0));
         }
         assertThat(problems).isEmpty();
     }

@@ -25,7 +25,7 @@ class TailAnalysisTest {
         return events;
     }
 
-    private static ResultPart analyze(ActivitySample... samples) {
+    private static ResultPart analyze(ActivitySampler.Sample... samples) {
         PartRecorder part = new PartRecorder("tail", "");
         TailAnalysis.addTo(part, "100/s", events(), List.of(samples));
         return part.part();
@@ -43,7 +43,7 @@ class TailAnalysisTest {
 
     @Test
     void addTo_aCauseOfTheSlowEvents_comesFirst() {
-        ActivitySample[] samples = new ActivitySample[202];
+        ActivitySampler.Sample[] samples = new ActivitySampler.Sample[202];
         for (int i = 0; i < 200; i++) {
             samples[i] = sample(i * 10, i * 10 + 10, "CPU");
         }
@@ -82,7 +82,7 @@ class TailAnalysisTest {
                 .isEqualTo(13);
     }
 
-    private static ActivitySample sample(long fromMs, long toMs, String seen) {
-        return new ActivitySample(new Span(fromMs * MS, toMs * MS), Set.of(seen));
+    private static ActivitySampler.Sample sample(long fromMs, long toMs, String seen) {
+        return new ActivitySampler.Sample(new Span(fromMs * MS, toMs * MS), Set.of(seen));
     }
 }
