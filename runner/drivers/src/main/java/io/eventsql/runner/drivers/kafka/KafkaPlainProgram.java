@@ -11,7 +11,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Future;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
@@ -29,7 +28,7 @@ final class KafkaPlainProgram implements PlainProgram {
     @Override
     public Rates run(DriverSettings settings, Load load) throws Exception {
         KafkaSettings kafka = KafkaSettings.of(settings);
-        String topic = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
+        String topic = "plain_" + BenchmarkEvent.randomRun();
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", kafka.servers()))) {
             KafkaTopics.create(admin, topic, PARTITIONS);
             Rates rates = run(kafka, topic, load);

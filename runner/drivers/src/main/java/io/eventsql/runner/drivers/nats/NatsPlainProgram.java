@@ -9,7 +9,6 @@ import io.eventsql.runner.driver.PlainProgram;
 import io.nats.client.Connection;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 
@@ -19,7 +18,7 @@ final class NatsPlainProgram implements PlainProgram {
     @Override
     public Rates run(DriverSettings settings, Load load) throws Exception {
         NatsSettings nats = NatsSettings.of(settings);
-        String stream = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
+        String stream = "plain_" + BenchmarkEvent.randomRun();
         NumberedValues values = new NumberedValues(BenchmarkEvent.randomRun(), load.eventBytes());
         Supplier<List<Event>> events = () -> PlainLoop.events(values::next, load.eventsPerCall());
         AtomicLong arrived = new AtomicLong();

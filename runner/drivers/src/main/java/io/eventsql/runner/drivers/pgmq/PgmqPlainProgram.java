@@ -9,7 +9,6 @@ import io.eventsql.runner.driver.PlainProgram;
 import io.eventsql.runner.driver.PollingConsumer;
 import java.nio.file.Path;
 import java.util.Collections;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 
@@ -19,7 +18,7 @@ final class PgmqPlainProgram implements PlainProgram {
     @Override
     public Rates run(DriverSettings settings, Load load) throws Exception {
         PgmqSettings pgmq = PgmqSettings.of(settings);
-        String queue = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
+        String queue = "plain_" + BenchmarkEvent.randomRun();
         int perStatement = load.async() ? pgmq.groupEvents() : load.eventsPerCall();
         NumberedValues values = new NumberedValues(BenchmarkEvent.randomRun(), load.eventBytes());
         AtomicLong arrived = new AtomicLong();

@@ -10,7 +10,6 @@ import io.eventsql.runner.driver.PlainProgram;
 import io.eventsql.runner.driver.PollingConsumer;
 import java.util.Collections;
 import java.util.List;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicLong;
 import redis.clients.jedis.RedisClient;
 
@@ -20,7 +19,7 @@ final class RedisPlainProgram implements PlainProgram {
     @Override
     public Rates run(DriverSettings settings, Load load) throws Exception {
         RedisSettings redis = RedisSettings.of(settings);
-        String stream = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
+        String stream = "plain_" + BenchmarkEvent.randomRun();
         int perPipeline = load.async() ? redis.pipelineEvents() : load.eventsPerCall();
         NumberedValues values = new NumberedValues(BenchmarkEvent.randomRun(), load.eventBytes());
         AtomicLong arrived = new AtomicLong();
