@@ -806,8 +806,8 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
-     * Reads all events of a key in order that the log still has, up to {@value #KEY_EVENTS_MAX}: see {@link #readKey(String,
-     * String, EventPosition, int)}.
+     * Reads the events of a key in order that the log still has, as many as a page has, which may not be all: see {@link
+     * #readKey(String, String, EventPosition, int)}. {@link #loadAggregate(String, String)} returns all of them.
      */
     public KeyEvents readKey(String stream, String key) {
         return readKey(stream, key, KEY_EVENTS_MAX);
@@ -823,7 +823,9 @@ public final class EventSql implements AutoCloseable {
      * segments that have them, not on the size of the stream. Needs the right to read the stream.
      *
      * @param from the position of the first event, such as {@link KeyEvents#next}, or one before it
-     * @param maxEvents the maximum number of events, 1 to {@value #KEY_EVENTS_MAX}; {@link KeyEvents#next} is where to continue
+     * @param maxEvents the maximum number of events, 1 to {@value #KEY_EVENTS_MAX}. Fewer are returned once their values, keys
+     *     and headers reach {@link ConsumerSpec#DEFAULT_PAGE_BYTES}, as by {@link #read(EventPosition, int)}. {@link
+     *     KeyEvents#next} is where to continue.
      * @throws InvalidInputException if the stream has no index of keys, or the key can never have been published
      * @throws UnknownStreamException if the stream does not exist
      * @throws UndecodableEventException if an event's headers cannot be decoded
@@ -835,11 +837,17 @@ public final class EventSql implements AutoCloseable {
 
     private KeyEvents readKey(String stream, String key, Optional<EventPosition> from, int maxEvents) {
         InvalidInputException.requireRange("maxEvents", maxEvents, 1, KEY_EVENTS_MAX);
-        return keys.read(requireStream(stream), InvalidInputException.requireGiven("key", key), from, maxEvents);
+        return keys.read(
+                requireStream(stream),
+                InvalidInputException.requireGiven("key", key),
+                from,
+                maxEvents,
+                ConsumerSpec.DEFAULT_PAGE_BYTES);
     }
 
     /**
-     * Returns all events of a key, to rebuild its state from, and its version.
+     * Returns all events of a key, to rebuild its state from, and its version. They are read in pages, and all of them are in
+     * memory: of a key with many or large events, keep snapshots.
      *
      * @throws InvalidInputException if the stream has no index of keys, or the key can never have been published
      * @throws UnknownStreamException if the stream does not exist
@@ -851,7 +859,7 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
-     * Returns the last snapshot of a key, the events since, and the key's version.
+     * Returns the last snapshot of a key, all events since, and the key's version.
      *
      * @param snapshots a stream with compaction that has the snapshots of {@code stream} ({@link Aggregate#newSnapshot}), with the
      *     same keys. A stream that was created anew needs a new one.

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.Aggregate;
 import io.eventsql.Compaction;
 import io.eventsql.ErasureSpec;
 import io.eventsql.Event;
@@ -13,6 +14,7 @@ import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
 import io.eventsql.KeyEvents;
 import io.eventsql.Retention;
+import io.eventsql.Settings;
 import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
@@ -34,6 +36,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: the events of a key are read completely and in order, whatever the storage and the number of segments, also while segments
@@ -125,6 +128,66 @@ class KeyEventsIT {
         }
     }
 
+    /** Keys have large events in more segments than one statement names, and in a single one. */
+    @ParameterizedTest
+    @EnumSource
+    void readKey_largeEvents_pageEndsAtItsBytes(Storage storage) throws Exception {
+        open(1, indexed(storage).withPartitions(1));
+        int bytes = 1 << 20;
+        for (int segment = 0; segment < 20; segment++) {
+            publisher.publish(STREAM, large("many segments", segment, bytes));
+            publisher.publishAll(STREAM, others(99));
+        }
+        for (int i = 0; i < 9; i++) {
+            publisher.publish(STREAM, large("one segment", i, bytes));
+        }
+        for (int i = 0; i < 2; i++) {
+            publisher.publish(STREAM, large("larger than a page", i, Settings.DEFAULT_MAX_EVENT_BYTES));
+        }
+        assertThat(pages("many segments", EventSql.KEY_EVENTS_MAX))
+                .extracting(List::size)
+                .containsExactly(4, 4, 4, 4, 4);
+        assertThat(pages("one segment", EventSql.KEY_EVENTS_MAX))
+                .extracting(List::size)
+                .containsExactly(4, 4, 1);
+        assertThat(pages("one segment", 3)).extracting(List::size).containsExactly(3, 3, 3);
+        assertThat(pages("larger than a page", EventSql.KEY_EVENTS_MAX))
+                .extracting(List::size)
+                .containsExactly(1, 1);
+        Aggregate loaded = eventSql.loadAggregate(STREAM, "many segments");
+        assertThat(loaded.version()).isEqualTo(20);
+        assertThat(labels(loaded.events()))
+                .isEqualTo(IntStream.range(0, 20).mapToObj(i -> "v" + i).toList())
+                .isEqualTo(pages("many segments", EventSql.KEY_EVENTS_MAX).stream()
+                        .flatMap(List::stream)
+                        .toList());
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.read_key_v3('orders', 0, 'many segments', 0, 0, 1000)"))
+                .as("rows of the previous release's function")
+                .isEqualTo(20);
+    }
+
+    private static Event large(String key, int number, int bytes) {
+        String label = "v" + number + "-";
+        return Event.ofText(key, label + "x".repeat(bytes - label.length()));
+    }
+
+    private static List<String> labels(List<StoredEvent> events) {
+        return events.stream()
+                .map(event -> event.text().substring(0, event.text().indexOf('-')))
+                .toList();
+    }
+
+    private List<List<String>> pages(String key, int maxEvents) {
+        List<List<String>> pages = new ArrayList<>();
+        KeyEvents page = eventSql.readKey(STREAM, key, maxEvents);
+        pages.add(labels(page.events()));
+        while (page.next().isPresent()) {
+            page = eventSql.readKey(STREAM, key, page.next().orElseThrow(), maxEvents);
+            pages.add(labels(page.events()));
+        }
+        return pages;
+    }
+
     /** The block that has the offset of the position has no event of the key from there on, and the next one has the last. */
     @ParameterizedTest
     @EnumSource
@@ -177,8 +240,13 @@ class KeyEventsIT {
     }
 
     /** The last segment is nearly empty when the session makes its plans, and full when it uses them. */
-    @Test
-    void readKey_planOfNearlyEmptySegment_readsTheEventsOfTheKeyOnly() throws Exception {
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "read_key_v3('orders', 0, 'the key', 0, 0, 1000)", // of the previous release
+                "read_key_v4('orders', 0, 'the key', 0, 0, 1000, 4194304)"
+            })
+    void readKey_planOfNearlyEmptySegment_readsTheEventsOfTheKeyOnly(String function) throws Exception {
         open(1, indexed(Storage.ROWS).withPartitions(1));
         for (int segment = 0; segment < 20; segment++) {
             publisher.publish(STREAM, Event.ofText("the key", "v" + segment));
@@ -187,7 +255,7 @@ class KeyEventsIT {
         publisher.publishAll(STREAM, List.of(Event.ofText("the key", "last"), Event.ofText("other", "last")));
         String last = "events_orders__p0_s20";
         cluster.execute("VACUUM ANALYZE eventsql." + last);
-        String read = "SELECT count(*) FROM eventsql.read_key_v3('orders', 0, 'the key', 0, 0, 1000)";
+        String read = "SELECT count(*) FROM eventsql." + function;
         try (Connection connection = cluster.dataSources().getFirst().getConnection()) {
             connection.setAutoCommit(false);
             assertThat(Sql.queryLong(connection, read)).isEqualTo(21);

@@ -46,6 +46,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class VersionsOverGrowthIT {
     private static final String STREAM = "accounts";
     private static final int KEYS = 40;
+    private static final int LARGE_KEYS = 4;
 
     private TestCluster cluster;
     private EventSql eventSql;
@@ -174,6 +175,49 @@ class VersionsOverGrowthIT {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> eventSql.readKey(STREAM, "key-0", new EventPosition("other", 0, 0, 0), 1))
                 .satisfies(e -> assertThat(e.field()).isEqualTo("from"));
+    }
+
+    /** Each page ends with the last event that the key has in a partition. */
+    @ParameterizedTest
+    @EnumSource
+    void readKey_largeEventsOverGrowth_pagesContinue(Storage storage) {
+        open(1, spec().withStorage(storage).withKeyIndex());
+        publishLarge(0);
+        eventSql.grow(STREAM, 3);
+        publishLarge(2);
+        eventSql.grow(STREAM, 8);
+        publishLarge(4);
+        long moves = 0;
+        for (int i = 0; i < LARGE_KEYS; i++) {
+            List<StoredEvent> read = new ArrayList<>();
+            KeyEvents page = eventSql.readKey(STREAM, key(i));
+            read.addAll(page.events());
+            while (page.next().isPresent()) {
+                assertThat(page.events()).hasSize(2);
+                page = eventSql.readKey(STREAM, key(i), page.next().orElseThrow(), EventSql.KEY_EVENTS_MAX);
+                read.addAll(page.events());
+            }
+            assertThat(read)
+                    .extracting(event -> event.headers().get("n"))
+                    .as(key(i))
+                    .containsExactly("0", "1", "2", "3", "4", "5");
+            moves += read.stream()
+                            .map(event -> event.position().partition())
+                            .distinct()
+                            .count()
+                    - 1;
+        }
+        assertThat(moves).isPositive();
+    }
+
+    /** Publishes two events of each key, which fill a page. */
+    private void publishLarge(int from) {
+        String value = "x".repeat(2 << 20);
+        for (int n = from; n < from + 2; n++) {
+            for (int i = 0; i < LARGE_KEYS; i++) {
+                eventSql.publisher().publish(STREAM, Event.ofText(key(i), value).withHeader("n", "" + n));
+            }
+        }
     }
 
     @ParameterizedTest

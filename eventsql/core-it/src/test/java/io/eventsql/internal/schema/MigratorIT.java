@@ -82,7 +82,8 @@ class MigratorIT {
             "39 repairs",
             "40 outbox repairs",
             "41 more repairs",
-            "42 erased tombstones");
+            "42 erased tombstones",
+            "43 key pages");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -230,7 +231,8 @@ class MigratorIT {
                 file("shard/V39__repairs.sql"),
                 file("outbox/V40__outbox_repairs.sql"),
                 file("shard/V41__more_repairs.sql"),
-                file("outbox/V42__erased_tombstones.sql"));
+                file("outbox/V42__erased_tombstones.sql"),
+                file("shard/V43__key_pages.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

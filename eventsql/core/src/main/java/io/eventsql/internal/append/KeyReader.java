@@ -114,51 +114,68 @@ public final class KeyReader {
         return version == null ? 0 : version;
     }
 
-    /** See {@link io.eventsql.EventSql#readKey(String, String, EventPosition, int)}. */
-    public KeyEvents read(String stream, String key, Optional<EventPosition> from, int maxEvents) {
+    /**
+     * See {@link io.eventsql.EventSql#readKey(String, String, EventPosition, int)}.
+     *
+     * @param maxBytes the page ends with the event that brings its keys, values and headers to this number of bytes
+     */
+    public KeyEvents read(String stream, String key, Optional<EventPosition> from, int maxEvents, long maxBytes) {
         Place place = find(stream, key, KeyTracking.INDEX);
-        KeyEvents found = read(place, from, maxEvents);
+        KeyEvents found = read(place, from, maxEvents, maxBytes);
         if (found.version() > 0 || !found.events().isEmpty()) {
             return found;
         }
         Place current = find(streams.requireCurrent(stream), key, KeyTracking.INDEX);
-        return current.equals(place) ? found : read(current, from, maxEvents);
+        return current.equals(place) ? found : read(current, from, maxEvents, maxBytes);
     }
 
-    private static KeyEvents read(Place place, Optional<EventPosition> from, int maxEvents) {
+    private static KeyEvents read(Place place, Optional<EventPosition> from, int maxEvents, long maxBytes) {
         String stream = place.stream().name();
         String key = place.key();
         int shard = place.shard().number();
         from.ifPresent(position -> requirePosition(position, stream, shard));
         int partition = from.map(EventPosition::partition).orElse(0);
         long offset = from.map(EventPosition::offset).orElse(0L);
-        List<Row> rows = new ArrayList<>();
+        List<StoredEvent> events = new ArrayList<>();
+        long bytesLeft = maxBytes;
         Page page;
-        do { // mostly once: but a block that begins before the offset may have no further event of the key
-            page = read(place, partition, offset, maxEvents + 1 - rows.size()); // one more shows whether there are more
+        do { // mostly once: but blocks may have few events of the key, or only such that are before the offset
+            page = read(place, partition, offset, maxEvents - events.size(), bytesLeft);
             if (page == null) {
                 return new KeyEvents(0, List.of(), Optional.empty());
             }
-            rows.addAll(page.events());
+            for (Row row : page.events()) {
+                EventPosition position = new EventPosition(stream, shard, row.partition(), row.offset());
+                if (events.size() == maxEvents || bytesLeft <= 0) {
+                    return new KeyEvents(page.version(), events, Optional.of(position));
+                }
+                bytesLeft -= row.bytes();
+                events.add(new StoredEvent(
+                        position,
+                        key,
+                        row.valueOrEmpty(),
+                        headers(position, row),
+                        row.publishedAt(),
+                        row.valueState()));
+            }
             partition = page.partition();
             offset = page.nextOffset();
-        } while (rows.size() <= maxEvents && !page.isLast());
-        List<StoredEvent> events = new ArrayList<>();
-        for (Row row : rows.subList(0, Math.min(maxEvents, rows.size()))) {
-            EventPosition position = new EventPosition(stream, shard, row.partition(), row.offset());
-            events.add(new StoredEvent(
-                    position, key, row.valueOrEmpty(), headers(position, row), row.publishedAt(), row.valueState()));
-        }
-        Optional<EventPosition> next = rows.stream()
-                .skip(maxEvents)
-                .findFirst()
-                .map(row -> new EventPosition(stream, shard, row.partition(), row.offset()));
+        } while (events.size() < maxEvents && bytesLeft > 0 && !page.isLast());
+        Optional<EventPosition> next =
+                page.isLast() ? Optional.empty() : Optional.of(new EventPosition(stream, shard, partition, offset));
         return new KeyEvents(page.version(), events, next);
     }
 
-    private static @Nullable Page read(Place place, int fromPartition, long fromOffset, int maxRows) {
+    private static @Nullable Page read(Place place, int fromPartition, long fromOffset, int maxRows, long maxBytes) {
         return place.query((connection, functions) -> functions.read(
-                connection, place.stream().name(), place.slot(), place.key(), fromPartition, fromOffset, maxRows));
+                connection,
+                place.stream().name(),
+                place.slot(),
+                place.key(),
+                fromPartition,
+                fromOffset,
+                maxRows,
+                maxBytes));
     }
 
     private static void requirePosition(EventPosition from, String stream, int shard) {

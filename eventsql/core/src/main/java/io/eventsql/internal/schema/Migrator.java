@@ -85,7 +85,8 @@ public final class Migrator {
             new SqlFile(39, "shard/V39__repairs.sql"),
             new SqlFile(40, "outbox/V40__outbox_repairs.sql"),
             new SqlFile(41, "shard/V41__more_repairs.sql"),
-            new SqlFile(42, "outbox/V42__erased_tombstones.sql"));
+            new SqlFile(42, "outbox/V42__erased_tombstones.sql"),
+            new SqlFile(43, "shard/V43__key_pages.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

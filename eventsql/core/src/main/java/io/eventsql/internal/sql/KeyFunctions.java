@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import io.eventsql.ValueState;
 import java.nio.charset.CharacterCodingException;
+import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -22,7 +23,7 @@ public final class KeyFunctions {
     // events of the key. Takes no row lock.
     private static final String READ = """
             SELECT version, partition, event_offset, value, headers, published_at, is_erased, events, distances, erased_at
-            FROM eventsql.read_key_v3(?, ?, ?, ?, ?, ?)""";
+            FROM eventsql.read_key_v4(?, ?, ?, ?, ?, ?, ?)""";
 
     private final String version;
     private final String read;
@@ -43,6 +44,7 @@ public final class KeyFunctions {
      * An event.
      *
      * @param value {@code null} without a value
+     * @param bytes the size of the key, the value and the headers
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
@@ -51,7 +53,8 @@ public final class KeyFunctions {
             byte @Nullable [] value,
             Headers headers,
             Instant publishedAt,
-            boolean isErased) {
+            boolean isErased,
+            long bytes) {
 
         /** Returns whether it has a value. */
         public ValueState valueState() {
@@ -87,14 +90,24 @@ public final class KeyFunctions {
      * maybe fewer, as long as it is not the last page.
      *
      * @param slot the slot of the key in the maps of the stream
+     * @param maxRows the maximum number of events, or of blocks that have some of them
+     * @param maxBytes the page ends with the event that brings its keys, values and headers to this number of bytes, or with the
+     *     block that brings the sizes of the blocks to it
      */
     public Page read(
-            Connection connection, String stream, int slot, String key, int fromPartition, long fromOffset, int maxRows)
+            Connection connection,
+            String stream,
+            int slot,
+            String key,
+            int fromPartition,
+            long fromOffset,
+            int maxRows,
+            long maxBytes)
             throws SQLException {
         long version = 0;
+        boolean isLast = true;
         int partition = fromPartition;
         long nextOffset = fromOffset;
-        int rows = 0;
         List<Row> events = new ArrayList<>();
         try (PreparedStatement statement = connection.prepareStatement(read)) {
             statement.setString(1, stream);
@@ -103,32 +116,40 @@ public final class KeyFunctions {
             statement.setInt(4, fromPartition);
             statement.setLong(5, fromOffset);
             statement.setInt(6, maxRows);
+            statement.setLong(7, maxBytes);
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
                     version = row.getLong(1);
                     long offset = row.getLong(3);
-                    if (!row.wasNull()) { // else this row only has the version
-                        rows++;
-                        partition = row.getInt(2);
-                        addEvents(row, key, partition == fromPartition ? fromOffset : 0, events);
-                        nextOffset = offset + 1;
+                    if (row.wasNull()) { // this row only has the version
+                        continue;
+                    }
+                    partition = row.getInt(2);
+                    OffsetDateTime publishedAt = row.getObject(6, OffsetDateTime.class);
+                    if (publishedAt == null) { // this row is where the next page begins
+                        isLast = false;
+                        nextOffset = offset;
+                    } else {
+                        addEvents(
+                                row, publishedAt.toInstant(), key, partition == fromPartition ? fromOffset : 0, events);
                     }
                 }
             }
         }
-        return new Page(version, events, rows < maxRows, partition, nextOffset);
+        return new Page(version, events, isLast, partition, nextOffset);
     }
 
     /** Adds an event, or those that a block has of a key from an offset on. */
-    private static void addEvents(ResultSet row, String key, long fromOffset, List<Row> events) throws SQLException {
+    private static void addEvents(ResultSet row, Instant publishedAt, String key, long fromOffset, List<Row> events)
+            throws SQLException {
         int partition = row.getInt(2);
         long last = row.getLong(3);
         byte[] value = row.getBytes(4);
         String headers = row.getString(5);
-        Instant publishedAt = row.getObject(6, OffsetDateTime.class).toInstant();
         int size = row.getInt(8);
         if (row.wasNull()) {
-            events.add(new Row(partition, last, value, () -> headers, publishedAt, row.getBoolean(7)));
+            long bytes = bytes(key) + bytes(headers) + (value == null ? 0 : value.length);
+            events.add(new Row(partition, last, value, () -> headers, publishedAt, row.getBoolean(7), bytes));
             return;
         }
         EventBlock block = EventBlock.stored(value, size);
@@ -144,8 +165,13 @@ public final class KeyFunctions {
                         block.value(i),
                         () -> block.headers(event),
                         publishedAt,
-                        erasedAt.length > 0 && erasedAt[i] != null));
+                        erasedAt.length > 0 && erasedAt[i] != null,
+                        block.bytes(i)));
             }
         }
+    }
+
+    private static long bytes(@Nullable String text) {
+        return text == null ? 0 : text.getBytes(StandardCharsets.UTF_8).length;
     }
 }
