@@ -1,13 +1,16 @@
 package io.eventsql.internal.shard;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.internal.sql.NotSentException;
 import java.sql.SQLException;
 import java.util.List;
 import javax.sql.DataSource;
@@ -64,6 +67,53 @@ class ShardIT {
         Shards shards = open();
         int id = shards.get(1).ensureStream(STREAM);
         assertThat(shards.get(1).findStreamId(STREAM)).hasValue(id);
+        assertThat(storedStreams()).containsExactly("orders");
+        shards.close();
+    }
+
+    @Test
+    void ensureStream_streamHasOtherSettingsElsewhere_createsItWithThese() throws SQLException {
+        Shards shards = open();
+        assertThat(new StreamRegistry(shards).require("orders")).isEqualTo(STREAM);
+        shards.get(1).ensureStream(STREAM.withSegmentSize(1_234));
+        assertThat(Sql.query(withoutStream, "SELECT segment_size FROM eventsql.stream"))
+                .containsExactly(Long.toString(STREAM.segmentSize()));
+        shards.close();
+    }
+
+    @Test
+    void ensureStream_streamHasOtherPartitionsElsewhere_failsAndCreatesNothing() throws SQLException {
+        Shards shards = open();
+        StreamRegistry streams = new StreamRegistry(shards);
+        assertThat(streams.require("orders")).isEqualTo(STREAM);
+        StreamSpec remembered = STREAM.withPartitions(5);
+        for (Shard shard : shards.all()) {
+            assertThatExceptionOfType(SQLException.class)
+                    .isThrownBy(() -> shard.ensureStream(remembered))
+                    .withMessageContaining("created anew with other partitions");
+        }
+        assertThatExceptionOfType(SQLException.class)
+                .isThrownBy(() -> shards.get(1).readOrCreateStream(remembered))
+                .withMessageContaining("created anew with other partitions");
+        assertThat(storedStreams()).isEmpty();
+        shards.close();
+    }
+
+    /** The stream of the unavailable shard may be another one than is remembered. */
+    @Test
+    void ensureStream_otherShardIsUnavailable_createsItLater() throws SQLException {
+        SwitchableDataSource other =
+                new SwitchableDataSource(cluster.dataSources().get(0));
+        Shards shards = Shards.open(
+                List.of(other, cluster.dataSources().get(1)), Settings.builder().build());
+        assertThat(new StreamRegistry(shards).require("orders")).isEqualTo(STREAM);
+        other.setAvailable(false);
+        assertThatExceptionOfType(NotSentException.class)
+                .isThrownBy(() -> shards.get(1).ensureStream(STREAM))
+                .withMessageContaining("is unavailable");
+        assertThat(storedStreams()).isEmpty();
+        other.setAvailable(true);
+        shards.get(1).ensureStream(STREAM);
         assertThat(storedStreams()).containsExactly("orders");
         shards.close();
     }

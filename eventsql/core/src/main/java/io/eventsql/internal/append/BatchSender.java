@@ -1,6 +1,5 @@
 package io.eventsql.internal.append;
 
-import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
@@ -128,28 +127,22 @@ final class BatchSender {
         if (known.isPresent()) {
             return known.getAsInt();
         }
-        context.streams().forget(stream.name());
         try {
-            StreamSpec existing = context.streams().require(stream.name());
-            if (existing.partitions() != stream.partitions()) {
-                throw SqlErrors.createdAnew();
-            }
-            return shard.ensureStream(existing);
+            return shard.ensureStream(stream);
         } catch (UnknownStreamException e) {
-            throw dropped(e);
-        } catch (EventSqlException e) {
-            throw new NotSentException(e);
+            throw dropped(stream, e);
         } catch (SQLException e) {
             if (!SqlErrors.state(e).equals(SqlErrors.STREAM_BEING_DELETED)) {
                 throw e;
             }
             UnknownStreamException unknown = new UnknownStreamException(stream.name());
             unknown.addSuppressed(e);
-            throw dropped(unknown);
+            throw dropped(stream, unknown);
         }
     }
 
-    private static SQLException dropped(UnknownStreamException cause) {
+    private SQLException dropped(StreamSpec stream, UnknownStreamException cause) {
+        context.streams().forget(stream.name());
         return new SQLException("the stream was dropped", SqlErrors.NO_PARTITION, cause);
     }
 

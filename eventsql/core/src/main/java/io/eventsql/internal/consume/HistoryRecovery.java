@@ -53,7 +53,8 @@ final class HistoryRecovery {
      * Lets the member continue in the database's incarnation, unless it is closed. Until then it handles no further event.
      *
      * @return whether it continues
-     * @throws SQLException if the database is unavailable, or has changed again; repeat the call
+     * @throws SQLException if the database is unavailable, or has changed again, or lacks the stream while another shard has one of
+     *     that name with other partitions; repeat the call
      */
     boolean recover(ShardMember member) throws SQLException {
         List<Assignment> owned = member.assignments();

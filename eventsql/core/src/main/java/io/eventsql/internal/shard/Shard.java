@@ -22,7 +22,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -48,8 +47,9 @@ public final class Shard {
     private final Map<String, Integer> streamIds = new ConcurrentHashMap<>();
     /** As last read; a stream that was not read yet is believed not to have grown, which an append finds out. */
     private final Map<String, PartitionMap> maps = new ConcurrentHashMap<>();
-    /** A stream that no shard has was deleted: it is not created again on its own. */
-    private volatile Predicate<String> existsElsewhere = name -> true;
+    /** Finds streams that this shard does not have. */
+    private volatile OtherShards otherShards = Optional::of;
+
     /** What the database has said last about itself and the slots. */
     private volatile ShardIdentity identity;
 
@@ -65,6 +65,17 @@ public final class Shard {
     private final AtomicBoolean healthy = new AtomicBoolean(true);
     private volatile @Nullable SQLException lastFailure;
     private final ScheduledThreadPoolExecutor background;
+
+    /** The definitions of streams that the other shards of the cluster have. */
+    @FunctionalInterface
+    interface OtherShards {
+        /**
+         * Returns the stream of that name as they have it; empty if it was deleted: none of them has it.
+         *
+         * @throws SQLException if only an unavailable shard may have it
+         */
+        Optional<StreamSpec> find(StreamSpec remembered) throws SQLException;
+    }
 
     Shard(ShardIdentity identity, int number, Tables tables) {
         this.number = number;
@@ -358,30 +369,56 @@ public final class Shard {
         if (row.isEmpty()) {
             return OptionalInt.empty();
         }
-        if (row.get().spec().partitions() != stream.partitions()) { // its events would be routed to other partitions
-            createdAnewListener.accept(stream.name());
-            throw SqlErrors.createdAnew();
-        }
+        requireSamePartitions(stream, row.get().spec());
         streamIds.put(stream.name(), row.get().id());
         return OptionalInt.of(row.get().id());
     }
 
+    /** Events that are routed by the former would be in wrong partitions of the latter. */
+    private void requireSamePartitions(StreamSpec remembered, StreamSpec stored) throws SQLException {
+        if (remembered.partitions() != stored.partitions()) {
+            createdAnewListener.accept(remembered.name());
+            throw SqlErrors.createdAnew();
+        }
+    }
+
     /**
-     * Returns the stream's id on this shard, remembered or read. Creates the stream if this shard alone does not have it.
+     * Returns the stream's id on this shard, remembered or read. If this shard alone does not have the stream, creates it as it is
+     * on the others now, which may differ from what the caller remembers.
      *
      * @throws UnknownStreamException if no shard has the stream: it was deleted, or the databases were restored
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if this shard, or another one if it is to be created, has a stream of this
+     *     name with other partitions; {@link NotSentException} if it is to be created, and an unavailable shard may have it
      */
     public int ensureStream(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());
-        return known != null ? known : readOrCreateStream(stream).id();
+        if (known != null) {
+            return known;
+        }
+        Optional<StreamTable.Row> stored = findStream(stream.name());
+        if (stored.isPresent()) {
+            requireSamePartitions(stream, stored.get().spec());
+        }
+        return createStream(stored.isPresent() ? stream : findElsewhere(stream)).id();
     }
 
-    /** Returns the stream as {@link #ensureStream} does, but reads it in any case. */
+    /**
+     * Returns the stream as {@link #ensureStream} does, but reads it in any case, and as it is stored on this shard, also with other
+     * partitions.
+     */
     public StreamTable.Row readOrCreateStream(StreamSpec stream) throws SQLException {
-        if (findStream(stream.name()).isEmpty() && !existsElsewhere.test(stream.name())) {
-            throw new UnknownStreamException(stream.name());
+        StreamTable.Row row = createStream(findStream(stream.name()).isPresent() ? stream : findElsewhere(stream));
+        if (row.spec().partitions() != stream.partitions()) {
+            createdAnewListener.accept(stream.name()); // publishers know its id now: they must not route by the former one
         }
-        return createStream(stream);
+        return row;
+    }
+
+    /** Returns a stream that this shard does not have, as the others have it. */
+    private StreamSpec findElsewhere(StreamSpec stream) throws SQLException {
+        StreamSpec stored = otherShards.find(stream).orElseThrow(() -> new UnknownStreamException(stream.name()));
+        requireSamePartitions(stream, stored);
+        return stored;
     }
 
     /** @param listener is called with the name of a stream that was created anew with other partitions */
@@ -389,9 +426,9 @@ public final class Shard {
         createdAnewListener = listener;
     }
 
-    /** @param test finds out whether another shard may have the stream of a name */
-    void existsElsewhere(Predicate<String> test) {
-        existsElsewhere = test;
+    /** @param others have the definitions of the streams that are to be created here */
+    void createFrom(OtherShards others) {
+        otherShards = others;
     }
 
     /** Forgets the ids and the maps of all streams. */

@@ -4,6 +4,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -38,7 +39,7 @@ public final class StreamRegistry {
         this.shards = shards;
         shards.all().forEach(shard -> {
             shard.addAnchors(this::forgetVanished);
-            shard.existsElsewhere(name -> mayExistElsewhere(name, shard));
+            shard.createFrom(remembered -> findElsewhere(remembered.name(), shard));
             shard.onCreatedAnew(this::forget);
         });
     }
@@ -75,20 +76,45 @@ public final class StreamRegistry {
     }
 
     private boolean mayExistElsewhere(String stream, Shard without) {
+        try {
+            return findElsewhere(stream, without).isPresent();
+        } catch (NotSentException e) {
+            LOG.debug("Stream {} may exist elsewhere", stream, e);
+            return true;
+        }
+    }
+
+    /**
+     * Returns a stream as a shard other than {@code without} has it. Only that is its definition: what a process remembers may be a
+     * former stream of this name.
+     *
+     * @throws NotSentException if only an unavailable shard may have it
+     */
+    private Optional<StreamSpec> findElsewhere(String stream, Shard without) throws NotSentException {
+        @Nullable Shard unavailable = null;
         for (Shard shard : shards.all()) {
             if (shard == without) {
                 continue;
             }
+            if (!shard.isHealthy()) {
+                unavailable = shard;
+                continue;
+            }
             try {
-                if (!shard.isHealthy() || shard.findStream(stream).isPresent()) {
-                    return true;
+                Optional<StreamTable.Row> row = shard.findStream(stream);
+                if (row.isPresent()) {
+                    return Optional.of(row.get().spec());
                 }
             } catch (SQLException e) {
                 LOG.debug("Stream {} may exist on {}, which is unavailable", stream, shard, e);
-                return true;
+                unavailable = shard;
             }
         }
-        return false;
+        if (unavailable != null) {
+            throw new NotSentException("stream " + stream + " may exist on " + unavailable
+                    + ", which is unavailable; " + without + " gets it when that is back");
+        }
+        return Optional.empty();
     }
 
     /**
