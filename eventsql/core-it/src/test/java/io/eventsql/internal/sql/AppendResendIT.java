@@ -15,6 +15,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** The append function when a batch is resent before or after its original transaction has ended. */
 class AppendResendIT extends AppendFixture {
@@ -62,18 +64,28 @@ class AppendResendIT extends AppendFixture {
         assertThat(read("late_original")).extracting(Ledger.Stored::value).containsExactly("a", "b");
     }
 
-    /** The server commits without its replica when the wait for it is canceled, and says so by a warning. */
-    @Test
-    void append_waitForReplicaIsCanceled_isInDoubtAndResendStoresNothing() throws Exception {
-        createStream("warned", 1);
-        Rows rows = rows(Part.of("warned", 0, "a"));
+    /**
+     * The server commits without its replica when the wait for it is canceled, and says so by a warning, also where the session
+     * withholds warnings. Shown before the fix: the append counted as replicated there.
+     */
+    @ParameterizedTest
+    @ValueSource(strings = {"notice", "error"})
+    void append_waitForReplicaIsCanceled_isInDoubtAndResendStoresNothing(String clientMinMessages) throws Exception {
+        String stream = "warned_" + clientMinMessages;
+        createStream(stream, 1);
+        Rows rows = rows(Part.of(stream, 0, "a"));
         Sql.execute(
                 eventsDb.adminDataSource(),
                 "ALTER SYSTEM SET synchronous_standby_names = 'absent'",
                 "SELECT pg_reload_conf()");
         try {
             awaitCommitsWaitForReplicas();
-            CompletableFuture<long[]> append = async(() -> append(1, Part.of("warned", 0, "a")));
+            CompletableFuture<long[]> append = async(() -> {
+                try (Connection connection = eventsDb.dataSource().getConnection()) {
+                    Sql.query(connection, "SELECT set_config('client_min_messages', ?, false)", clientMinMessages);
+                    return APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows);
+                }
+            });
             String waiting =
                     " FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%append_v%'"; // not the relay
             await().atMost(Duration.ofSeconds(120)).until(() -> number("SELECT count(*)" + waiting) == 1);
@@ -93,9 +105,9 @@ class AppendResendIT extends AppendFixture {
             assertThat(APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows))
                     .containsExactly(0);
         }
-        assertThat(eventSql.publisher().publish("warned", Event.ofText("b")).offset())
+        assertThat(eventSql.publisher().publish(stream, Event.ofText("b")).offset())
                 .isEqualTo(1);
-        assertThat(read("warned")).extracting(Ledger.Stored::value).containsExactly("a", "b");
+        assertThat(read(stream)).extracting(Ledger.Stored::value).containsExactly("a", "b");
     }
 
     /** The server reads its configuration some time after it was requested; a commit before that does not wait. */

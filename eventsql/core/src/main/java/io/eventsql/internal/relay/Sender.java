@@ -391,7 +391,7 @@ final class Sender {
         if (!unknown.isEmpty()) {
             int[] streamIds = unknown.stream().mapToInt(Integer::intValue).toArray();
             Map<Target, Long> found = shard.require()
-                    .replicatedCall(c -> shard.tables()
+                    .replicatedTransaction(c -> shard.tables()
                             .outbox()
                             .append()
                             .registerOutbox(c, incarnation, outboxOfProducer, producer, streamIds));

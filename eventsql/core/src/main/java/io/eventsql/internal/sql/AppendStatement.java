@@ -21,7 +21,7 @@ public final class AppendStatement {
     private static final String APPEND = "SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     // Indexes and locks: as APPEND. The function's name comes before it.
-    private static final String ARGUMENTS_TO_STREAM = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String ARGUMENTS_TO_STREAM = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" + CommitWarnings.COLUMN;
 
     private static final int[] NO_INTS = {};
     private static final String[] NO_TEXTS = {};
@@ -184,7 +184,8 @@ public final class AppendStatement {
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         int before = maps.parameters();
-        try (PreparedStatement statement = connection.prepareStatement(maps.precede(schema, append))) {
+        String sql = maps.precede(schema, append) + CommitWarnings.COLUMN;
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
             maps.set(connection, statement, producer, number, rows.streamIds(), rows.partitions());
             setBatch(before, connection, statement, producer, number, maps, incarnation);
             setRows(before + 5, pg, statement, rows);
@@ -250,7 +251,7 @@ public final class AppendStatement {
         }
     }
 
-    /** Returns the base offsets, which are the only column of the result's current row. */
+    /** Returns the base offsets, which are the first column of the result's current row. */
     static long[] firstOffsets(ResultSet result) throws SQLException {
         Long[] bases = (Long[]) result.getArray(1).getArray();
         return Arrays.stream(bases).mapToLong(Long::longValue).toArray();

@@ -20,7 +20,7 @@ public final class BlockAppendStatement {
     private static final String APPEND = "SELECT eventsql.append_blocks_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     // Indexes and locks: as APPEND. The function's name comes before it.
-    private static final String ARGUMENTS_TO_STREAM = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String ARGUMENTS_TO_STREAM = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)" + CommitWarnings.COLUMN;
 
     private final SqlSchema schema;
     private final String append;
@@ -205,7 +205,8 @@ public final class BlockAppendStatement {
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         int before = maps.parameters();
-        try (PreparedStatement statement = connection.prepareStatement(maps.precede(schema, append))) {
+        String sql = maps.precede(schema, append) + CommitWarnings.COLUMN;
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
             maps.set(connection, statement, producer, number, batch.streamIds(), batch.partitions());
             AppendStatement.setBatch(before, connection, statement, producer, number, maps, incarnation);
             statement.setArray(before + 6, pg.createArrayOf("text", batch.streams()));

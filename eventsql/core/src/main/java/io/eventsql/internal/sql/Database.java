@@ -26,6 +26,7 @@ public final class Database {
     private static final double SERVER_TIMEOUT_SHARE = 0.75;
 
     private static final int POSTGRESQL_VERSION_MIN = 15;
+    private static final String WITH_WARNINGS = "; " + CommitWarnings.SETTING;
 
     // Reads no table. OFFSET 0: the former value is read before it is replaced.
     private static final String SET_LOCK_TIMEOUT = """
@@ -143,7 +144,8 @@ public final class Database {
     /**
      * Runs work as {@link #call} does, which must not be in doubt afterwards.
      *
-     * @param work in autocommit mode it checks the warnings of its statement ({@link SqlErrors#requireNoDoubt})
+     * @param work in autocommit mode it has the server send warnings ({@link CommitWarnings}), and checks those of its statement
+     *     ({@link SqlErrors#requireNoDoubt})
      * @throws AppendStatement.WarnedException if a warning leaves it in doubt whether the replicas have the transaction
      */
     public <T> T replicatedCall(Work<T> work) throws SQLException {
@@ -174,7 +176,7 @@ public final class Database {
      * statements the work must not idle for longer than the network timeout. No statement waits for a lock for that long.
      */
     public <T> T transaction(Work<T> work) throws SQLException {
-        return transaction(work, result -> true, false, "");
+        return transaction(work, result -> true, false, WITH_WARNINGS);
     }
 
     /**
@@ -183,7 +185,7 @@ public final class Database {
      * @return whether it was committed
      */
     public boolean transactionIf(Work<Boolean> work) throws SQLException {
-        return transaction(work, result -> result, false, "");
+        return transaction(work, result -> result, false, WITH_WARNINGS);
     }
 
     /**
@@ -193,7 +195,7 @@ public final class Database {
      *     transaction
      */
     public <T> T replicatedTransaction(Work<T> work) throws SQLException {
-        return transaction(work, result -> true, true, "");
+        return transaction(work, result -> true, true, WITH_WARNINGS);
     }
 
     private <T> T transaction(Work<T> work, Predicate<T> commits, boolean failIfWarned, String limits)

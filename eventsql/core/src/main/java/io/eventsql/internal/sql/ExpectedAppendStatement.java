@@ -62,8 +62,8 @@ public final class ExpectedAppendStatement {
         PGConnection pg = connection.unwrap(PGConnection.class);
         int before = maps.parameters();
         // OFFSET 0: otherwise each of its columns would be a call of its own.
-        String sql =
-                "SELECT (r).bases, (r).conflicts FROM (" + maps.precede(schema, append) + " OFFSET 0) AS result (r)";
+        String sql = "SELECT (r).bases, (r).conflicts" + CommitWarnings.COLUMN + " FROM ("
+                + maps.precede(schema, append) + " OFFSET 0) AS result (r)";
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             maps.set(connection, statement, producer, number, rows.streamIds(), rows.partitions());
             AppendStatement.setBatch(before, connection, statement, producer, number, maps, incarnation);

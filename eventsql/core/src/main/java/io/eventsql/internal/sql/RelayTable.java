@@ -19,9 +19,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RelayTable {
     // Reads the relay's row and the first entry of each primary key of the ring. Locks the row only to update it.
-    private static final String POLL = """
-            SELECT held_epoch, waiting
-            FROM eventsql.relay_poll_v1(?, ?, make_interval(secs => ?), ?)""";
+    private static final String POLL = "SELECT held_epoch, waiting" + CommitWarnings.COLUMN
+            + " FROM eventsql.relay_poll_v1(?, ?, make_interval(secs => ?), ?)";
 
     // Locks the relay's row.
     private static final String LOCK = "SELECT eventsql.relay_lock_v1(?, ?, ?)";

@@ -29,7 +29,7 @@ public final class ScheduledTable {
     private static final String SCHEDULE = "SELECT eventsql.schedule_v1(?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     // Index: the primary key of each table. Locks the deleted row.
-    private static final String CANCEL = "SELECT eventsql.cancel_scheduled_v1(?, ?)";
+    private static final String CANCEL = "SELECT eventsql.cancel_scheduled_v1(?, ?)" + CommitWarnings.COLUMN;
 
     // Index: the primary key of each table, in its order. Takes no row lock.
     private static final String LIST = """
@@ -63,6 +63,7 @@ public final class ScheduledTable {
 
     private final SqlSchema schema;
     private final String schedule;
+    private final String scheduleAndCommit;
     private final String cancel;
     private final String nextDue;
     private final String take;
@@ -70,6 +71,7 @@ public final class ScheduledTable {
     public ScheduledTable(SqlSchema schema) {
         this.schema = schema;
         schedule = schema.sql(SCHEDULE);
+        scheduleAndCommit = schedule + CommitWarnings.COLUMN;
         cancel = schema.sql(CANCEL);
         nextDue = schema.sql(NEXT_DUE);
         take = schema.sql(TAKE);
@@ -103,7 +105,8 @@ public final class ScheduledTable {
      */
     public long schedule(Connection connection, Scheduled event, boolean isRepeated, @Nullable String incarnation)
             throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(schedule)) {
+        String sql = incarnation == null ? schedule : scheduleAndCommit; // no setting of the application's transaction
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setObject(1, event.id());
             statement.setObject(2, utc(event.due()));
             statement.setString(3, event.stream());

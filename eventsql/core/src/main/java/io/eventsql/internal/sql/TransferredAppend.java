@@ -12,10 +12,7 @@ import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
-/**
- * The statements of a shard that receives events from the outbox of another database, each one round trip in autocommit
- * mode.
- */
+/** The statements of a shard that receives events from the outbox of another database. */
 public final class TransferredAppend {
     // Locks rows of stream_partition as an append does; index: producer_batch_of_producer.
     private static final String APPEND =
@@ -46,11 +43,12 @@ public final class TransferredAppend {
 
     /**
      * Registers a producer of an outbox, so that its batches are remembered until a later producer of the outbox was
-     * registered, and for 30 days more. The outbox has no events of its other producers left.
+     * registered, and for 30 days more. The outbox has no events of its other producers left. To be called in a transaction
+     * that fails if its commit is in doubt ({@link Database#replicatedTransaction}): it returns no row for a new producer.
      *
      * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
      * @return the number of the last event that each partition of the streams has from it, without those that have
-     *     none; as durable as an append
+     *     none
      */
     public Map<Target, Long> registerOutbox(
             Connection connection, @Nullable String incarnation, UUID outbox, UUID producer, int[] streamIds)
@@ -66,13 +64,13 @@ public final class TransferredAppend {
                     numbers.put(new Target(rows.getInt(1), rows.getInt(2)), rows.getLong(3));
                 }
             }
-            SqlErrors.requireNoDoubt(statement.getWarnings());
             return numbers;
         }
     }
 
     /**
-     * Appends events to partitions, directly after the last number that the caller believes stored in each.
+     * Appends events to partitions, directly after the last number that the caller believes stored in each: one round trip in
+     * autocommit mode.
      *
      * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
      * @param previousNumbers for each partition that last number; {@code null}: none
@@ -94,7 +92,8 @@ public final class TransferredAppend {
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         int before = maps.parameters();
-        try (PreparedStatement statement = connection.prepareStatement(maps.precede(schema, append))) {
+        String sql = maps.precede(schema, append) + CommitWarnings.COLUMN;
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
             maps.set(connection, statement, producer, NO_NUMBER, rows.streamIds(), rows.partitions());
             statement.setObject(before + 1, producer);
             statement.setObject(before + 2, maps.version(), Types.INTEGER);

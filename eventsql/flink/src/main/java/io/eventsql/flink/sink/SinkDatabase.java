@@ -40,7 +40,8 @@ final class SinkDatabase implements AutoCloseable {
         this.dataSource = dataSource;
         this.sql = sql;
         this.networkTimeoutMs = networkTimeoutMs;
-        this.begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+        // Without the warnings of the commit, one that no replica has would count as one that all have.
+        this.begin = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCAL client_min_messages = warning;"
                 + " SET LOCAL idle_in_transaction_session_timeout = " + networkTimeoutMs;
     }
 
