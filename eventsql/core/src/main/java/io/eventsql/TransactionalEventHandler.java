@@ -11,7 +11,8 @@ public interface TransactionalEventHandler {
      *
      * @param connection a connection to the event's shard, in a READ COMMITTED transaction. It rejects {@code commit},
      *     {@code rollback} without a savepoint, {@code close} and changes of autocommit or isolation level. The server
-     *     aborts the transaction if it is idle for {@link ConsumerSpec#handlerTimeout()}.
+     *     aborts the transaction if it is idle for {@link ConsumerSpec#handlerTimeout()}; a {@code transaction_timeout} of the
+     *     role or the database does not apply.
      * @throws Exception to roll back the transaction and retry the event
      */
     void handle(StoredEvent event, Connection connection) throws Exception;

@@ -159,7 +159,7 @@ sealed interface HandlerTransactions {
             if (thrown != null && !thrown.equals(inside) && !inside.equals(thrown.getCause())) {
                 inside.addSuppressed(thrown);
             }
-            if (state == State.BROKEN && inside instanceof Exception && !SqlErrors.isTimeout(inside)) {
+            if (state == State.BROKEN && inside instanceof Exception && !Database.isOwnTimeout(inside)) {
                 throw new Database.UnavailableException(inside);
             }
             throw asException(inside);

@@ -193,6 +193,7 @@ record TransactionalCall(
     /** Returns whether a commit failed because of the condition of the database or of the connection to it. */
     private static boolean isOfCondition(Exception e) {
         return e instanceof SQLException sql
+                && !SqlErrors.isTransactionTimeout(sql) // which only the handler can have set
                 && switch (SqlErrors.classify(sql)) {
                     case NOT_SENT, IN_DOUBT, ENVIRONMENT -> true;
                     case CONTENT, PROTOCOL -> false;

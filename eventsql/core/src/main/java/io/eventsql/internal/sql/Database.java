@@ -249,8 +249,8 @@ public final class Database {
      * Runs a user's handler in one READ COMMITTED transaction.
      *
      * @return whether it was committed
-     * @throws UnavailableException if no connection was available or it broke, unless a statement of the handler
-     *     exceeded the network timeout
+     * @throws UnavailableException if no connection was available or it broke, unless that is the work's own doing ({@link
+     *     #isOwnTimeout})
      */
     public boolean handlerTransaction(HandlerWork work) throws Exception {
         try (BorrowedConnection borrowed = borrowForHandler()) {
@@ -267,12 +267,20 @@ public final class Database {
                 return commit;
             } catch (Throwable e) { // an Error, too: switching back to autocommit commits what was not rolled back
                 boolean broken = !committed && !borrowed.rollback();
-                if (broken && !SqlErrors.isTimeout(e) && e instanceof Exception) {
+                if (broken && !isOwnTimeout(e) && e instanceof Exception) {
                     throw new UnavailableException(e);
                 }
                 throw e;
             }
         }
+    }
+
+    /**
+     * Returns whether a connection broke because of the work in a handler's transaction: a statement exceeded the network timeout,
+     * or the transaction a {@code transaction_timeout}, which only the handler can have set in it.
+     */
+    public static boolean isOwnTimeout(Throwable e) {
+        return SqlErrors.isTimeout(e) || SqlErrors.isTransactionTimeout(e);
     }
 
     /** Returns a connection in a transaction that has just begun. */

@@ -23,11 +23,16 @@ public final class OffsetTable {
     private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v2(?, ?, ?, ?, ?, ?, ?)";
 
     // Reads no table. Takes a shared advisory lock.
-    private static final String BEGIN_HANDLING = "SELECT eventsql.begin_handling_v1(?, ?, ?, ?)";
+    private static final String BEGIN_HANDLING = """
+            SELECT eventsql.begin_handling_v1(?, ?, ?, ?),
+                   CASE WHEN current_setting('server_version_num')::int >= 170000
+                        THEN set_config('transaction_timeout', '0', true) END""";
 
     // Reads the one row of the database's identity. Takes a shared advisory lock.
     private static final String BEGIN_HANDLING_ON = """
-            SELECT s.cluster_id = ? AND s.shard_number = ?, eventsql.begin_handling_v1(?, ?, ?, ?)
+            SELECT s.cluster_id = ? AND s.shard_number = ?, eventsql.begin_handling_v1(?, ?, ?, ?),
+                   CASE WHEN current_setting('server_version_num')::int >= 170000
+                        THEN set_config('transaction_timeout', '0', true) END
             FROM eventsql.shard s""";
 
     // Index: consumer_offset_newest. Locks the deleted row.
@@ -139,7 +144,8 @@ public final class OffsetTable {
 
     /**
      * Begins to handle events in the caller's transaction: takes a shared advisory lock, by which a member that takes
-     * the partition finds the transaction, and sets its idle timeout.
+     * the partition finds the transaction, and sets its idle timeout. The {@code transaction_timeout} of the role or the
+     * database, which closes the connection, does not apply: the handler has a timeout of its own.
      *
      * @param token identifies this transaction
      */

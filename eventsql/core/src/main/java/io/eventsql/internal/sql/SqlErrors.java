@@ -61,6 +61,7 @@ public final class SqlErrors {
     private static final String DEADLOCK = "40P01";
     public static final String QUERY_CANCELED = "57014";
     public static final String READ_ONLY = "25006";
+    private static final String TRANSACTION_TIMEOUT = "25P04";
     private static final int CLASS_LENGTH = 2;
     private static final int SENTENCES_MAX = 3;
 
@@ -105,7 +106,8 @@ public final class SqlErrors {
                 switch (state) {
                     case "57P01", "57P02", "57P03", "57P04", "57P05", "XX001", "XX002" -> ErrorKind.IN_DOUBT;
                     // 25P03, 25P04: the server terminated a transaction that was idle, or open, for too long
-                    case LOCK_NOT_AVAILABLE, QUERY_CANCELED, READ_ONLY, "25P03", "25P04" -> ErrorKind.ENVIRONMENT;
+                    case LOCK_NOT_AVAILABLE, QUERY_CANCELED, READ_ONLY, "25P03", TRANSACTION_TIMEOUT ->
+                        ErrorKind.ENVIRONMENT;
                     default -> ErrorKind.CONTENT;
                 };
         };
@@ -222,6 +224,12 @@ public final class SqlErrors {
     /** Returns whether a lock was not available in time: another transaction is the cause. */
     public static boolean isLockTimeout(SQLException e) {
         return state(e).equals(LOCK_NOT_AVAILABLE);
+    }
+
+    /** Returns whether the server terminated a transaction that was open for too long, and the connection with it. */
+    public static boolean isTransactionTimeout(Throwable e) {
+        return anyCause(
+                e, cause -> cause instanceof SQLException sql && state(sql).equals(TRANSACTION_TIMEOUT));
     }
 
     /** Returns whether the network timeout elapsed. */
