@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.LogicalBackup;
 import io.eventsql.fixture.Sql;
@@ -226,6 +227,42 @@ class ShardIdentityIT {
                 databases.get(1),
                 "UPDATE eventsql.shard SET shard_number = 0, shard_name = 'shard0'"); // as a restored backup says
         assertRefused(() -> open(databases), "shard0", "copy");
+    }
+
+    /** Shown before the fix: only a debug line said it, and calls failed because the shard "has not been reached". */
+    @Test
+    void open_lateShardLacksAFileOfTheSchema_isNamedOnceInTheLogAndByCalls() throws SQLException {
+        List<DataSource> databases = databases(2).dataSources();
+        open(databases).createStream(STREAM);
+        String file = "V42__erased_tombstones.sql";
+        Sql.execute(databases.get(1), "UPDATE eventsql.schema_version SET version = -42 WHERE version = 42");
+        SwitchableDataSource late = new SwitchableDataSource(databases.get(1));
+        late.setAvailable(false);
+        Settings settings = Settings.builder()
+                .publishTimeout(Duration.ofSeconds(3))
+                .migrateSchema(false)
+                .build();
+        try (CapturedLog log = CapturedLog.of("shard");
+                EventSql eventSql = EventSql.builder(List.of(databases.get(0), late))
+                        .settings(settings)
+                        .build()) {
+            assertThat(log.lines("Could not open")).hasSize(1);
+            late.setAvailable(true);
+            await().atMost(Duration.ofSeconds(60)).until(() -> !log.lines(file).isEmpty());
+            Event event = Event.ofText(keyOf(1, 2), "x");
+            assertThatExceptionOfType(EventNotStoredException.class)
+                    .isThrownBy(() -> eventSql.publisher().publish(STREAM.name(), event))
+                    .satisfies(e -> assertThat(e)
+                            .hasStackTraceContaining(file)
+                            .hasStackTraceContaining("settings.migrateSchema is off"));
+            assertThat(log.lines(file)).singleElement().asString().startsWith("ERROR Could not open database 2 of 2");
+
+            Sql.execute(databases.get(1), "UPDATE eventsql.schema_version SET version = 42 WHERE version = -42");
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> eventSql.shards().size() == 2);
+            assertThat(eventSql.publisher().publish(STREAM.name(), event).shard())
+                    .isEqualTo(1);
+        }
     }
 
     @Test

@@ -51,12 +51,12 @@ final class Incarnation {
     /**
      * Returns the incarnation. Read it before the ids that a statement depends on.
      *
-     * @throws NotSentException if the database has not been reached since this process started
+     * @throws NotSentException if the database is not open
      */
     String current() throws NotSentException {
         String current = known;
         if (current == null) {
-            throw new NotSentException("shard " + shard + " has not been reached since this process started");
+            throw shard.notOpen();
         }
         return current;
     }

@@ -17,6 +17,9 @@ record OpenFailure(String label, Exception failure) {
 
     /** Returns what failed, and what to do about it. */
     String text() {
+        if (failure instanceof EventSqlException) { // says that itself
+            return label + ": " + failure.getMessage();
+        }
         @Nullable SQLException error = findError(failure);
         String state = error == null || error.getSQLState() == null ? "" : error.getSQLState();
         String message = String.valueOf((error == null ? failure : error).getMessage());

@@ -60,6 +60,7 @@ public final class Shard {
 
     private volatile boolean configured = true;
 
+    private final ShardOpener opener;
     private final Incarnation incarnation = new Incarnation(this);
     private volatile @Nullable Database database;
     private final AtomicBoolean healthy = new AtomicBoolean(true);
@@ -77,8 +78,9 @@ public final class Shard {
         Optional<StreamSpec> find(StreamSpec remembered) throws SQLException;
     }
 
-    Shard(ShardIdentity identity, int number, Tables tables) {
+    Shard(ShardIdentity identity, int number, ShardOpener opener, Tables tables) {
         this.number = number;
+        this.opener = opener;
         this.name = identity.names().get(number);
         this.clusterId = identity.clusterId();
         // Nothing is known of the shard itself, which gets no events before it is attached.
@@ -291,7 +293,7 @@ public final class Shard {
      * Returns the incarnation of the database, to be passed to statements that depend on something remembered of it. Read
      * it before the ids that a statement depends on.
      *
-     * @throws NotSentException if the database has not been reached since this process started
+     * @throws NotSentException if the database is not open
      */
     public String incarnation() throws NotSentException {
         return incarnation.current();
@@ -330,23 +332,29 @@ public final class Shard {
     /**
      * Returns the database.
      *
-     * @throws NotSentException if the database has not been reached since this process started
+     * @throws NotSentException if the database is not open, with the reasons
      */
     public Database require() throws NotSentException {
         Database current = database;
         if (current == null) {
-            throw new NotSentException(
-                    configured
-                            ? "shard " + name + " has not been reached since this process started"
-                            : "shard " + name + " is not among the data sources of this process");
+            throw notOpen();
         }
         return current;
+    }
+
+    /** Returns the error of work for a database that is not open. Of several such databases, it is not known which is this shard. */
+    NotSentException notOpen() {
+        if (!configured) {
+            return new NotSentException("shard " + name + " is not among the data sources of this process");
+        }
+        String reasons = opener.failures().text();
+        return new NotSentException("shard " + name + " is not open" + (reasons.isEmpty() ? "" : ": " + reasons));
     }
 
     /**
      * Returns the public description of the shard.
      *
-     * @throws NotSentException if the database has not been reached since this process started
+     * @throws NotSentException if the database is not open
      */
     public ShardInfo info() throws NotSentException {
         return new ShardInfo(number, name, require().dataSource());

@@ -40,6 +40,7 @@ final class ShardOpener {
     private final Migrator migrator;
     private final ShardTable identities;
     private final IncarnationTable incarnations;
+    private final OpenFailures notOpened = new OpenFailures();
 
     ShardOpener(Migrator migrator, ShardTable identities, IncarnationTable incarnations) {
         this.migrator = migrator;
@@ -94,7 +95,7 @@ final class ShardOpener {
                 OpenFailure failure = new OpenFailure(label, e);
                 failures.add(failure);
                 reached.add(null);
-                LOG.error("Could not open {}", failure.text());
+                notOpened.add(databases.get(i), failure);
             }
         }
         List<Reached> available = reached.stream().flatMap(Stream::ofNullable).toList();
@@ -131,9 +132,14 @@ final class ShardOpener {
 
     /** Migrates a database that was unavailable when the cluster was opened; empty if it has no identity. */
     Optional<Opened> openLate(Database database) throws SQLException {
-        Reached reached = reach(database, "late database");
+        Reached reached = reach(database, notOpened.label(database));
         @Nullable ShardIdentity identity = reached.identity();
         return identity == null ? Optional.empty() : Optional.of(new Opened(identity, reached.incarnation()));
+    }
+
+    /** Why databases are not open. */
+    OpenFailures failures() {
+        return notOpened;
     }
 
     /** Migrates a database that has an outbox but is not a shard. */

@@ -78,7 +78,7 @@ public final class Shards {
                 .orElseThrow();
         this.unused = ShardIdentity.Unused.of(known);
         Shard[] byNumber = new Shard[cluster.shards()];
-        Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
+        Arrays.setAll(byNumber, number -> new Shard(cluster, number, opener, tables));
         this.numbered = List.of(byNumber);
         this.slots = SlotMap.of(List.of(cluster), 0, Map.of());
         this.databases = List.copyOf(databases);
@@ -281,7 +281,7 @@ public final class Shards {
         while (names.size() <= number) {
             names.add("shard" + names.size());
         }
-        Shard shard = new Shard(cluster.withShards(names, cluster.databaseIds()), number, tables);
+        Shard shard = new Shard(cluster.withShards(names, cluster.databaseIds()), number, opener, tables);
         shard.setConfigured(false);
         return shard;
     }
@@ -333,18 +333,21 @@ public final class Shards {
                                 () -> new ShardIdentityException("The database has no identity, so it is none of the"
                                         + " shards " + cluster.names() + " of cluster " + cluster.clusterId()));
                 accept(database, opened);
+                opener.failures().remove(database);
                 LOG.info("Shard {} is available", numbered.get(opened.identity().number()));
                 return true;
             } catch (ShardIdentityException e) {
                 // Another map may be known here until a move is complete.
-                if (rejections.add(String.valueOf(e.getMessage()))) {
-                    LOG.error(
-                            "Rejected a shard that joined late; comparing it again in the background: {}",
-                            e.getMessage());
+                String reason = String.valueOf(e.getMessage());
+                opener.failures().addRejection(database, reason);
+                if (rejections.add(reason)) {
+                    LOG.error("Rejected a shard that joined late; comparing it again in the background: {}", reason);
                 }
                 return false;
             } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
-                LOG.debug("A database of the cluster is still unavailable", e);
+                OpenFailure failure = new OpenFailure(opener.failures().label(database), e);
+                opener.failures().add(database, failure);
+                LOG.debug("{} is still not open; retrying in the background", failure.label(), e);
                 return false;
             }
         });
