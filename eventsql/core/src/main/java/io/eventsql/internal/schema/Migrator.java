@@ -128,6 +128,12 @@ public final class Migrator {
         migrate(database, OUTBOX_FILES);
     }
 
+    /** Returns the SQL files that the database of a shard lacks. */
+    public List<String> missingFiles(Database database) throws SQLException {
+        List<SqlFile> missing = database.read(connection -> findMissing(connection, SHARD_FILES));
+        return missing.stream().map(SqlFile::path).toList();
+    }
+
     private void migrate(Database database, List<SqlFile> needed) throws SQLException {
         List<SqlFile> missing = database.read(connection -> findMissing(connection, needed));
         if (missing.isEmpty()) {

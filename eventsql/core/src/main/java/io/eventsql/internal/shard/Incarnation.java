@@ -28,6 +28,9 @@ final class Incarnation {
     /** What is lost, and not reported yet: kept while a later comparison fails. Guarded by {@link #comparing}. */
     private final List<Runnable> reports = new ArrayList<>();
 
+    /** The files that the schema of a restored database lacks, as last reported. Guarded by {@link #comparing}. */
+    private String reportedSchema = "";
+
     private volatile @Nullable String known;
 
     Incarnation(Shard shard) {
@@ -66,7 +69,8 @@ final class Incarnation {
      * unless another thread has done so.
      *
      * @param rejected the incarnation passed to the rejected statement
-     * @throws SQLException if the database is unavailable, in recovery, or being restored; repeat the call later
+     * @throws SQLException if the database is unavailable, in recovery, being restored, or was restored to a schema that is too
+     *     old; repeat the call later
      */
     void recheck(String rejected) throws SQLException {
         List<Runnable> complete;
@@ -80,6 +84,7 @@ final class Incarnation {
             if (found.equals(rejected)) {
                 return; // such as behind an address that still leads to two servers
             }
+            requireSchema();
             shard.forgetStreams();
             for (Anchors each : anchors) {
                 reports.add(each.compare(shard));
@@ -97,5 +102,29 @@ final class Incarnation {
             comparing.unlock();
         }
         complete.forEach(Runnable::run); // without the lock, because they call listeners of the application
+    }
+
+    /**
+     * Checks that the database was not restored from a backup that is older than the last migration. It is not migrated here: a
+     * restore may still be in progress, and would meet what the migration has created.
+     *
+     * @throws NotSentException if it was: the shard stays unavailable, because its statements pass the former incarnation
+     */
+    private void requireSchema() throws SQLException {
+        List<String> missing = shard.missingFiles();
+        if (missing.isEmpty()) {
+            reportedSchema = "";
+            return;
+        }
+        String files = String.join(", ", missing);
+        if (!files.equals(reportedSchema)) {
+            reportedSchema = files;
+            LOG.error(
+                    "Shard {} was restored, and its schema lacks {}: this process does not use it until they are applied. When"
+                            + " the restore is complete, apply them, or restart one instance with settings.migrateSchema",
+                    shard,
+                    files);
+        }
+        throw new NotSentException("shard " + shard + " was restored, and its schema lacks " + files);
     }
 }

@@ -11,6 +11,7 @@ import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -304,7 +305,8 @@ public final class Shard {
      * SqlErrors#OTHER_INCARNATION}), and compares everything remembered with the database.
      *
      * @param rejected the incarnation passed to the rejected statement
-     * @throws SQLException if the database is unavailable, or being restored; repeat the call later
+     * @throws SQLException if the database is unavailable, is being restored, or was restored to a schema that is too old; repeat
+     *     the call later
      */
     public void recheckIncarnation(String rejected) throws SQLException {
         incarnation.recheck(rejected);
@@ -349,6 +351,11 @@ public final class Shard {
         }
         String reasons = opener.failures().text();
         return new NotSentException("shard " + name + " is not open" + (reasons.isEmpty() ? "" : ": " + reasons));
+    }
+
+    /** Returns the SQL files of the library that the database lacks. */
+    List<String> missingFiles() throws SQLException {
+        return opener.missingFiles(require());
     }
 
     /**

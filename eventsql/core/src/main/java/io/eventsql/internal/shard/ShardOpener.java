@@ -142,6 +142,11 @@ final class ShardOpener {
         return notOpened;
     }
 
+    /** Returns the SQL files that the database of a shard lacks. */
+    List<String> missingFiles(Database database) throws SQLException {
+        return migrator.missingFiles(database);
+    }
+
     /** Migrates a database that has an outbox but is not a shard. */
     void migrateOutbox(Database database) throws SQLException {
         migrator.migrateOutbox(database);
