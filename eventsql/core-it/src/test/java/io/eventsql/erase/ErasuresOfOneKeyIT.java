@@ -49,6 +49,35 @@ class ErasuresOfOneKeyIT extends ErasureFixture {
         assertNoFileContains("name-of-k1-");
     }
 
+    /** A dump keeps the transaction ids of its cluster, and a new cluster counts from the beginning. */
+    @Test
+    void erase_restoredErasureHasNotEnded_isResumedAndReplaced() throws SQLException {
+        open(1);
+        publish(20, 3, new Random(2));
+        Erasure resumed;
+        try (Connection reader = database().getConnection()) {
+            reader.setAutoCommit(false);
+            reader.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+            Sql.query(reader, "SELECT count(*) FROM eventsql.stream");
+            resumed = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ofSeconds(3)));
+            eventSql.erase(ErasureSpec.of(stream, "k2").withTimeout(Duration.ofSeconds(3)));
+            reader.rollback();
+            reader.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+        }
+        String restored = "(pg_current_xact_id()::text::bigint + 1000000000)::text::xid8";
+        assertThat(Sql.query(
+                        database(), "UPDATE eventsql.erasure_file SET erased_in = " + restored + " RETURNING table_name"))
+                .isNotEmpty();
+        Sql.execute(database(), "UPDATE eventsql.outbox_erasure SET erased_in = " + restored);
+
+        assertThat(eventSql.resumeErasure(resumed.id()).isDone()).isTrue();
+        assertThat(eventSql.erase(ErasureSpec.of(stream, "k2").withTimeout(Duration.ofSeconds(20)))
+                        .isDone())
+                .isTrue();
+        assertNoFileContains(mark("k1"));
+        assertNoFileContains(mark("k2"));
+    }
+
     /** The tables of an outbox have no index of keys, so a step may read for long. */
     @Test
     void erase_stepInTheOutboxTakesLongerThanTheNetworkTimeout_isDone() throws SQLException {

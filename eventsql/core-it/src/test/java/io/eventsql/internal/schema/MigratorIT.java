@@ -2,6 +2,7 @@ package io.eventsql.internal.schema;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerSpec;
@@ -13,11 +14,13 @@ import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.MigrationFiles;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
@@ -83,7 +86,9 @@ class MigratorIT {
             "40 outbox repairs",
             "41 more repairs",
             "42 erased tombstones",
-            "43 key pages");
+            "43 key pages",
+            "44 owner of functions",
+            "45 setting names");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -186,53 +191,8 @@ class MigratorIT {
     }
 
     @Test
-    void migrate_disabledAndFilesAppliedByAnotherTool_works() throws SQLException, IOException {
-        Sql.execute(
-                pool,
-                "CREATE SCHEMA eventsql",
-                file("outbox/V1__outbox.sql"),
-                file("shard/V2__event_log.sql"),
-                file("shard/V3__transferred_events.sql"),
-                file("shard/V4__consumers.sql"),
-                file("shard/V5__offset_functions.sql"),
-                file("shard/V6__lease_functions.sql"),
-                file("shard/V7__maintenance_functions.sql"),
-                file("shard/V8__segments.sql"),
-                file("shard/V9__retention.sql"),
-                file("shard/V10__consumer_status.sql"),
-                file("shard/V11__erasure.sql"),
-                file("shard/V12__compaction.sql"),
-                file("shard/V13__latest.sql"),
-                file("outbox/V14__outbox_erasure.sql"),
-                file("outbox/V15__outbox_tombstones.sql"),
-                file("shard/V16__delete_stream.sql"),
-                file("shard/V17__append.sql"),
-                file("shard/V18__fetch.sql"),
-                file("shard/V19__blocks.sql"),
-                file("shard/V20__fetch_heads.sql"),
-                file("shard/V21__key_versions.sql"),
-                file("outbox/V22__scheduled_events.sql"),
-                file("shard/V23__fetch_streams.sql"),
-                file("shard/V24__block_compaction.sql"),
-                file("shard/V25__growth.sql"),
-                file("shard/V26__replicas.sql"),
-                file("shard/V27__sinks.sql"),
-                file("shard/V28__keyed_growth.sql"),
-                file("shard/V29__shards.sql"),
-                file("shard/V30__parked_keys.sql"),
-                file("shard/V31__stationary_streams.sql"),
-                file("shard/V32__growth_after_moves.sql"),
-                file("shard/V33__offset_commits.sql"),
-                file("shard/V34__many_streams.sql"),
-                file("shard/V35__moved_offsets.sql"),
-                file("shard/V36__key_readers.sql"),
-                file("shard/V37__frozen_segments.sql"),
-                file("shard/V38__steady_maintenance.sql"),
-                file("shard/V39__repairs.sql"),
-                file("outbox/V40__outbox_repairs.sql"),
-                file("shard/V41__more_repairs.sql"),
-                file("outbox/V42__erased_tombstones.sql"),
-                file("shard/V43__key_pages.sql"));
+    void migrate_disabledAndFilesAppliedByAnotherTool_works() throws SQLException {
+        Sql.execute(pool, MigrationFiles.upTo(Integer.MAX_VALUE, "eventsql", "eventsql."));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);
@@ -317,11 +277,88 @@ class MigratorIT {
         try (EventSql eventSql = open(pool, schema, true)) {
             eventSql.createStream(STREAM.asJson().withSegmentSize(100));
             assertWorks(eventSql);
+            assertRelaysCountedEventsAndDeletes(eventSql, schema);
         }
         assertThat(Sql.query(pool, "SELECT DISTINCT schemaname FROM pg_tables WHERE schemaname !~ '^pg_|^inf'"))
                 .containsExactly(schema);
         assertThat(Sql.query(pool, "SELECT count(*) FROM \"" + schema + "\".events_orders__json"))
                 .containsExactly("1");
+    }
+
+    /** A transaction publishes an event that is counted, and inserts one with SQL, which is not. */
+    private void assertRelaysCountedEventsAndDeletes(EventSql eventSql, String schema) throws SQLException {
+        String prefix = "\"" + schema + "\".";
+        eventSql.createStream(StreamSpec.of("counted").withPartitions(1).withKeyVersions());
+        try (Connection connection = pool.getConnection()) {
+            connection.setAutoCommit(false);
+            Sql.query(
+                    connection,
+                    "INSERT INTO " + prefix + "outbox (ring, stream, key, value, routing_hash)"
+                            + " SELECT last_value, 'counted', 'key', '0', 0 FROM " + prefix + "outbox_ring RETURNING id");
+            eventSql.outbox().publish(connection, "counted", Event.ofText("key", "1"));
+            connection.commit();
+            connection.setAutoCommit(true);
+        }
+        await().untilAsserted(
+                        () -> assertThat(Sql.queryLong(pool, "SELECT count(*) FROM " + prefix + "events_counted"))
+                                .isEqualTo(2));
+        assertThat(eventSql.keyVersion("counted", "key")).isEqualTo(2);
+
+        eventSql.deleteStream("counted", eventSql.previewDeleteStream("counted").confirmation());
+
+        assertThat(eventSql.streams()).extracting(StreamSpec::name).containsExactly("orders");
+        assertThat(Sql.queryLong(pool, "SELECT count(*) FROM " + prefix + "key_version"))
+                .isZero();
+    }
+
+    /** Functions name the schema without quotes, but the library writes it with quotes and changes their text. */
+    @ParameterizedTest
+    @ValueSource(ints = {37, 42})
+    void migrate_anotherToolAppliedFilesWithoutQuotes_continues(int version) throws SQLException {
+        Sql.execute(pool, MigrationFiles.upTo(version, "my_events", "my_events."));
+        try (EventSql eventSql = open(pool, "my_events", true)) {
+            eventSql.createStream(STREAM);
+            assertWorks(eventSql);
+            assertRelaysCountedEventsAndDeletes(eventSql, "my_events");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"my_events.", "\"my_events\"."})
+    void migrate_disabledAndFilesAppliedToAnotherSchema_works(String prefix) throws SQLException {
+        Sql.execute(pool, MigrationFiles.upTo(Integer.MAX_VALUE, "my_events", prefix));
+        try (EventSql eventSql = open(pool, "my_events", false)) {
+            eventSql.createStream(STREAM);
+            assertWorks(eventSql);
+            assertRelaysCountedEventsAndDeletes(eventSql, "my_events");
+        }
+    }
+
+    /** A process of the previous release relays, or a transaction has begun before the migration. */
+    @ParameterizedTest
+    @ValueSource(strings = {"eventsql.relayed", "eventsql_keys.relayed"})
+    void migrate_relayOfEitherRelease_appendsBeforeCountedEventsOfItsKey(String setting) throws SQLException {
+        try (EventSql eventSql = open()) {
+            eventSql.createStream(StreamSpec.of("counted").withPartitions(1).withKeyVersions());
+            try (Connection connection = pool.getConnection();
+                    Connection relay = pool.getConnection()) {
+                relay.setAutoCommit(false);
+                Sql.query(relay, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // keeps the event in the outbox
+                connection.setAutoCommit(false);
+                eventSql.outbox().publish(connection, "counted", Event.ofText("key", "1"));
+                connection.commit();
+                connection.setAutoCommit(true);
+                String raise = "SELECT eventsql.raise_key_versions_v1(stream_id, '{0}', '{key}', '{1}')"
+                        + " FROM eventsql.stream WHERE name = 'counted'";
+                assertThatExceptionOfType(SQLException.class)
+                        .isThrownBy(() -> Sql.query(pool, raise))
+                        .satisfies(e -> assertThat(e.getSQLState()).isEqualTo("ES022"));
+                Sql.query(relay, "SELECT set_config(?, 'on', true)", setting);
+                Sql.query(relay, raise);
+                relay.rollback();
+                relay.setAutoCommit(true);
+            }
+        }
     }
 
     @Test

@@ -41,7 +41,8 @@ public final class Migrator {
             new SqlFile(15, "outbox/V15__outbox_tombstones.sql"),
             new SqlFile(22, "outbox/V22__scheduled_events.sql"),
             new SqlFile(40, "outbox/V40__outbox_repairs.sql"),
-            new SqlFile(42, "outbox/V42__erased_tombstones.sql"));
+            new SqlFile(42, "outbox/V42__erased_tombstones.sql"),
+            new SqlFile(44, "outbox/V44__owner_of_functions.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),
@@ -86,7 +87,9 @@ public final class Migrator {
             new SqlFile(40, "outbox/V40__outbox_repairs.sql"),
             new SqlFile(41, "shard/V41__more_repairs.sql"),
             new SqlFile(42, "outbox/V42__erased_tombstones.sql"),
-            new SqlFile(43, "shard/V43__key_pages.sql"));
+            new SqlFile(43, "shard/V43__key_pages.sql"),
+            new SqlFile(44, "outbox/V44__owner_of_functions.sql"),
+            new SqlFile(45, "shard/V45__setting_names.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {
@@ -179,6 +182,9 @@ public final class Migrator {
                     table.lock(connection);
                     table.createSchemaIfMissing(connection);
                     List<SqlFile> stillMissing = findMissing(connection, needed);
+                    if (!stillMissing.isEmpty()) {
+                        table.quoteSchemaName(connection);
+                    }
                     for (SqlFile file : stillMissing) {
                         table.apply(connection, file.read());
                     }

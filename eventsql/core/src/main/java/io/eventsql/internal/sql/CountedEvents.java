@@ -34,21 +34,19 @@ public final class CountedEvents {
     private static final String APPEND =
             "SELECT eventsql.append_counted_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-    // Until the end of the transaction. raise_key_versions_v1 reads it.
-    private static final String IGNORE_FOLLOWING = "SELECT set_config('eventsql.relayed', 'on', true)";
+    // Until the end of the transaction. raise_key_versions_v1 reads it. The name of the setting is not that of the schema.
+    private static final String IGNORE_FOLLOWING = "SELECT set_config('eventsql_keys.relayed', 'on', true)";
 
     private final String function;
     private final String publish;
     private final String take;
     private final String append;
-    private final String ignoreFollowing;
 
     public CountedEvents(SqlSchema schema) {
         function = schema.sql("eventsql.publish_counted_v2");
         publish = schema.sql(PUBLISH);
         take = schema.sql(TAKE);
         append = schema.sql(APPEND);
-        ignoreFollowing = schema.sql(IGNORE_FOLLOWING);
     }
 
     /**
@@ -56,7 +54,7 @@ public final class CountedEvents {
      * though counted ones of their keys wait behind them.
      */
     public void ignoreFollowing(Connection connection) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(ignoreFollowing)) {
+        try (PreparedStatement statement = connection.prepareStatement(IGNORE_FOLLOWING)) {
             statement.execute();
         }
     }

@@ -18,6 +18,22 @@ public final class SchemaVersionTable {
             WHERE c.relname = 'outbox_relay' AND c.relkind = 'r' AND n.nspname <> ?
             ORDER BY n.nspname""";
 
+    // Reads the catalog: pg_proc by its schema. Not the functions of single streams, which no file changes by their text.
+    private static final String FIND_UNQUOTED = """
+            SELECT pg_get_functiondef(p.oid)
+            FROM pg_proc p
+            JOIN pg_namespace n ON n.oid = p.pronamespace
+            WHERE n.nspname = ? AND p.prokind = 'f' AND p.prosrc ~ ('\\m' || ? || '\\.')
+              AND (p.proname ~ '_v[0-9]+$' OR p.proname IN ('declare_restored', 'json_or_null', 'retry_refused_events'))""";
+
+    // Reads the catalog: what functions name, other than the tables and functions of single streams.
+    private static final String FIND_NAMES = """
+            SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+            WHERE n.nspname = ? AND p.proname ~ '^[a-z0-9_]+$'
+            UNION
+            SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = ? AND c.relname ~ '^[a-z0-9_]+$' AND c.relname !~ '^events_'""";
+
     private final SqlSchema schema;
 
     public SchemaVersionTable(SqlSchema schema) {
@@ -32,6 +48,30 @@ public final class SchemaVersionTable {
     /** Takes the advisory lock that a migration needs, and holds it until the transaction ends. */
     public void lock(Connection connection) {
         Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+    }
+
+    /**
+     * Writes the schema's name with quotes in functions that another tool has created without: files that change a function
+     * look for its text as this class writes it.
+     */
+    public void quoteSchemaName(Connection connection) throws SQLException {
+        if (schema.isWritten()) {
+            return;
+        }
+        var dsl = Jooq.using(connection);
+        List<String> definitions = dsl.fetch(FIND_UNQUOTED, schema.name(), schema.name()).getValues(0, String.class);
+        if (definitions.isEmpty()) {
+            return;
+        }
+        List<String> names = dsl.fetch(FIND_NAMES, schema.name(), schema.name()).getValues(0, String.class);
+        try (Statement statement = connection.createStatement()) {
+            for (String definition : definitions) {
+                String quoted = schema.quoted(definition, names);
+                if (!quoted.equals(definition)) {
+                    statement.execute(quoted);
+                }
+            }
+        }
     }
 
     /** Returns the versions applied; none if there is no table or no schema yet. */

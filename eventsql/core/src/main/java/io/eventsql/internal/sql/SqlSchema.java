@@ -1,5 +1,8 @@
 package io.eventsql.internal.sql;
 
+import java.util.List;
+import java.util.regex.Matcher;
+
 /**
  * The database schema that holds the library's tables. Statements are written for the schema {@code eventsql}; this
  * class replaces that name by another one. Thread-safe.
@@ -27,8 +30,28 @@ public final class SqlSchema {
         return "\"" + name + "\"";
     }
 
-    /** Returns the statement with this schema's name. */
+    /** Returns whether this is the schema that statements are written for. */
+    boolean isWritten() {
+        return prefix.equals(WRITTEN_PREFIX);
+    }
+
+    /**
+     * Returns SQL that names this schema without quotes with the name in quotes, as {@link #sql} writes it. An alias of a table may
+     * have the schema's name, so only the names of objects are qualified, and those that a function formats.
+     *
+     * @param objects the names of tables and functions in the schema
+     */
+    String quoted(String sql, List<String> objects) {
+        return sql.replaceAll(
+                "(?<![\\w\"$])" + name + "\\.(?=%|(?:" + String.join("|", objects) + ")\\b)",
+                Matcher.quoteReplacement(prefix));
+    }
+
+    /**
+     * Returns the statement with this schema's name. The name of a setting must not begin with that of the schema, because it
+     * cannot be quoted.
+     */
     public String sql(String statement) {
-        return prefix.equals(WRITTEN_PREFIX) ? statement : statement.replace(WRITTEN_PREFIX, prefix);
+        return isWritten() ? statement : statement.replace(WRITTEN_PREFIX, prefix);
     }
 }
