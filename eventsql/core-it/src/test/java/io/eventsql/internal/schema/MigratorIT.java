@@ -2,6 +2,7 @@ package io.eventsql.internal.schema;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
@@ -15,13 +16,17 @@ import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.MigrationFiles;
+import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.SqlSchema;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -359,6 +364,48 @@ class MigratorIT {
                 relay.setAutoCommit(true);
             }
         }
+    }
+
+    /** An index over a large outbox may take long: the migration has a limit of its own, and names the way without one. */
+    @Test
+    void migrate_fileTakesTooLong_isRolledBackAndNamesTheRemedy() throws SQLException {
+        delayIndexes(6);
+        Database target = new Database(pool, Duration.ofSeconds(2));
+        SqlSchema schema = new SqlSchema(Settings.DEFAULT_SCHEMA);
+        assertThatExceptionOfType(SQLException.class)
+                .isThrownBy(() -> new Migrator(schema, true, Duration.ofSeconds(4)).migrate(target))
+                .withMessageContaining("psql")
+                .withMessageContaining("statement timeout");
+        assertThat(Sql.query(pool, "SELECT 1 FROM pg_namespace WHERE nspname = 'eventsql'"))
+                .isEmpty();
+    }
+
+    /** From version 17 on. */
+    @Test
+    void migrate_transactionsAreLimited_isNotCanceled() throws SQLException {
+        assumeThat(Sql.queryLong(pool, "SELECT current_setting('server_version_num')"))
+                .isGreaterThanOrEqualTo(170_000);
+        Sql.execute(
+                Roles.admin(database),
+                "ALTER DATABASE " + Sql.query(pool, "SELECT current_database()").getFirst()
+                        + " SET transaction_timeout = '2s'");
+        delayIndexes(3);
+        try (HikariDataSource limited = TestCluster.pool(database)) {
+            new Migrator(new SqlSchema(Settings.DEFAULT_SCHEMA), true)
+                    .migrate(new Database(limited, Duration.ofSeconds(20)));
+        }
+        assertThat(Sql.query(pool, VERSIONS)).containsExactlyElementsOf(ALL);
+    }
+
+    private void delayIndexes(int seconds) throws SQLException {
+        Sql.execute(
+                Roles.admin(database),
+                "CREATE FUNCTION public.delay_index() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN"
+                        + " IF EXISTS (SELECT FROM pg_event_trigger_ddl_commands()"
+                        + " WHERE object_identity LIKE '%outbox_transfer_key_hash') THEN PERFORM pg_sleep(" + seconds
+                        + "); END IF; END $$",
+                "CREATE EVENT TRIGGER delay_index ON ddl_command_end WHEN TAG IN ('CREATE INDEX')"
+                        + " EXECUTE FUNCTION public.delay_index()");
     }
 
     @Test

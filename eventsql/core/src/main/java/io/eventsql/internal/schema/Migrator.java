@@ -26,6 +26,8 @@ import org.slf4j.LoggerFactory;
 public final class Migrator {
     private static final Logger LOG = LoggerFactory.getLogger(Migrator.class);
     private static final Duration LOCK_WAIT_MAX = Duration.ofMinutes(2);
+    /** A file may build an index of many millions of rows. */
+    private static final Duration FILE_TIME_MAX = Duration.ofMinutes(30);
     /** Publishers that queued behind a waiting lock continue in this time. */
     private static final long RETRY_MS = 2_000;
 
@@ -106,6 +108,7 @@ public final class Migrator {
 
     private final SchemaVersionTable table;
     private final boolean migrationEnabled;
+    private final Duration fileTimeMax;
 
     /**
      * Creates a migrator for databases with this schema.
@@ -113,8 +116,14 @@ public final class Migrator {
      * @param migrationEnabled {@code false}: only check that the schema was prepared
      */
     public Migrator(SqlSchema schema, boolean migrationEnabled) {
+        this(schema, migrationEnabled, FILE_TIME_MAX);
+    }
+
+    /** @param fileTimeMax how long a file may take, three quarters of it on the server */
+    Migrator(SqlSchema schema, boolean migrationEnabled, Duration fileTimeMax) {
         this.table = new SchemaVersionTable(schema);
         this.migrationEnabled = migrationEnabled;
+        this.fileTimeMax = fileTimeMax;
     }
 
     /**
@@ -178,8 +187,9 @@ public final class Migrator {
         for (boolean first = true; ; first = false) {
             try {
                 return database.transaction(connection -> {
-                    database.allowLongStatements(connection); // creating tables takes time
-                    table.lock(connection);
+                    database.allowLongStatements(connection, fileTimeMax);
+                    table.lock(connection); // for as long: another process may apply such a file
+                    table.limitWaits(connection);
                     table.createSchemaIfMissing(connection);
                     List<SqlFile> stillMissing = findMissing(connection, needed);
                     if (!stillMissing.isEmpty()) {
@@ -191,6 +201,9 @@ public final class Migrator {
                     return stillMissing;
                 });
             } catch (SQLException e) {
+                if (SqlErrors.state(e).equals(SqlErrors.QUERY_CANCELED) || SqlErrors.isTimeout(e)) {
+                    throw tookTooLong(e);
+                }
                 if (!SqlErrors.isLockConflict(e) || System.nanoTime() > deadline) {
                     throw e;
                 }
@@ -206,6 +219,16 @@ public final class Migrator {
                 pause();
             }
         }
+    }
+
+    private SQLException tookTooLong(SQLException e) {
+        return new SQLException(
+                "Migrating schema " + table.schema().name()
+                        + " was canceled, at the latest after " + fileTimeMax
+                        + ", and rolled back. Apply the missing SQL files with psql, which has no such limit (docs/schema.md): "
+                        + SqlErrors.message(e),
+                e.getSQLState(),
+                e);
     }
 
     private static void pause() {

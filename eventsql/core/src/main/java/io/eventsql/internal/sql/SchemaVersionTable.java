@@ -18,6 +18,12 @@ public final class SchemaVersionTable {
             WHERE c.relname = 'outbox_relay' AND c.relkind = 'r' AND n.nspname <> ?
             ORDER BY n.nspname""";
 
+    // Of a transaction that applies files: publishers queue behind a lock that it waits for. transaction_timeout: version 17.
+    private static final String LIMIT_WAITS = """
+            SELECT set_config('lock_timeout', '45s', true),
+                   CASE WHEN current_setting('server_version_num')::int >= 170000
+                        THEN set_config('transaction_timeout', '0', true) END""";
+
     // Reads the catalog: pg_proc by its schema. Not the functions of single streams, which no file changes by their text.
     private static final String FIND_UNQUOTED = """
             SELECT pg_get_functiondef(p.oid)
@@ -48,6 +54,11 @@ public final class SchemaVersionTable {
     /** Takes the advisory lock that a migration needs, and holds it until the transaction ends. */
     public void lock(Connection connection) {
         Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+    }
+
+    /** Limits how long the files that follow in this transaction wait for a lock, and not how long all of them take. */
+    public void limitWaits(Connection connection) {
+        Jooq.using(connection).fetch(LIMIT_WAITS);
     }
 
     /**
