@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
+import io.eventsql.fixture.MigrationFiles;
 import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
@@ -159,6 +160,83 @@ class RolesFileIT extends RolesFixture {
                 EventSql.builder(login("eventsql_reader")).settings(settings).build()) {
             read(reader, "orders", 450);
         }
+    }
+
+    /** The list in the file of those that only the owner calls is what the SQL files take from PUBLIC. */
+    @Test
+    void functionsWithRightsOfTheCaller_areGrantedUnlessTakenFromPublic() throws SQLException {
+        assertThat(Sql.query(ownerPool, """
+                SELECT p.proname FROM pg_proc p
+                WHERE p.pronamespace = 'eventsql'::regnamespace AND NOT p.prosecdef
+                  AND has_function_privilege('public', p.oid, 'EXECUTE') <> (
+                      SELECT count(*) = 4 FROM aclexplode(p.proacl) a
+                      WHERE a.grantee::regrole::text IN (
+                          'eventsql_publisher', 'eventsql_relay', 'eventsql_consumer', 'eventsql_reader'))""")).isEmpty();
+    }
+
+    /** The administrator of a managed service may create roles, but is no superuser. */
+    @Test
+    void rolesFile_appliedByWhoMayCreateRoles_givesAllToTheOwner() throws Exception {
+        String administrator = Roles.create();
+        Sql.execute(TestCluster.server().adminDataSource(), "ALTER ROLE " + administrator + " CREATEROLE");
+        database = TestCluster.newDatabase();
+        Sql.execute(
+                Roles.admin(database),
+                "ALTER DATABASE " + Sql.query(database, "SELECT current_database()").getFirst() + " OWNER TO "
+                        + administrator);
+        try (HikariDataSource pool = Roles.pool(database, administrator)) {
+            EventSql.builder(pool).build().close();
+            // Roles of other names, because those of the other tests exist.
+            String file = Roles.file().replace("eventsql_", "managed_");
+            Sql.execute(pool, file);
+            Sql.execute(pool, file);
+            assertThat(Sql.query(pool, "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'eventsql'"))
+                    .containsExactly("managed_owner");
+        }
+    }
+
+    /** A login that is a member of the owner's role, and nobody applies the file afterwards. */
+    @Test
+    void migration_byAMemberOfTheOwner_givesWhatItCreatesToTheOwner() throws Exception {
+        database = TestCluster.newDatabase();
+        Sql.execute(database, MigrationFiles.upTo(37, "eventsql", "eventsql."));
+        Roles.apply(database, "eventsql");
+        HikariDataSource member = login("eventsql_owner");
+        EventSql migrating = open(member);
+        migrating.createStream(STREAM);
+
+        migrating.deleteStream("orders", migrating.previewDeleteStream("orders").confirmation());
+
+        assertThat(Sql.query(member, """
+                SELECT DISTINCT o.owner::regrole::text
+                FROM (
+                    SELECT proowner AS owner FROM pg_proc WHERE pronamespace = 'eventsql'::regnamespace
+                    UNION ALL
+                    SELECT relowner FROM pg_class WHERE relnamespace = 'eventsql'::regnamespace) o""")).containsExactly("eventsql_owner");
+        assertThat(Sql.query(member, "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'events_orders%'"))
+                .containsExactly("0");
+    }
+
+    /** As the previous one, of version 42: what a member has created is given to the owner afterwards. */
+    @Test
+    void migration_afterOneThatLeftFunctionsToItsLogin_repairsTheirOwner() throws Exception {
+        database = TestCluster.newDatabase();
+        Sql.execute(database, MigrationFiles.upTo(42, "eventsql", "eventsql."));
+        Roles.apply(database, "eventsql");
+        HikariDataSource member = login("eventsql_owner");
+        String login = Sql.query(member, "SELECT current_user").getFirst();
+        Sql.execute(
+                Roles.admin(database),
+                "ALTER FUNCTION eventsql.drop_key_reader_v1 OWNER TO " + login,
+                "ALTER FUNCTION eventsql.open_closed_streams_v1 OWNER TO " + login);
+
+        open(member);
+
+        assertThat(Sql.query(
+                        member,
+                        "SELECT DISTINCT proowner::regrole::text FROM pg_proc"
+                                + " WHERE pronamespace = 'eventsql'::regnamespace"))
+                .containsExactly("eventsql_owner");
     }
 
     /** Without a schema before pg_catalog and with pg_temp last, nothing of the caller's is found first. */

@@ -44,7 +44,7 @@ abstract class RolesFixture {
 
     @BeforeEach
     void prepareDatabase() throws Exception {
-        database = TestCluster.newDatabaseWithTables();
+        database = createDatabase();
         try (HikariDataSource first = TestCluster.pool(database)) {
             EventSql.builder(first).build().close();
         }
@@ -53,6 +53,10 @@ abstract class RolesFixture {
         owner = open(ownerPool);
         owner.createStream(STREAM);
         owner.createStream(DEAD_LETTERS);
+    }
+
+    DataSource createDatabase() throws SQLException {
+        return TestCluster.newDatabaseWithTables();
     }
 
     @AfterEach

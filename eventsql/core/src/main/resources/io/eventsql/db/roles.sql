@@ -8,8 +8,8 @@
 --   eventsql_reader     reads streams, positions and parked events
 --
 -- None of them can log in: grant them to the roles of applications and people. The file is run by a superuser, or by a
--- role that may create roles, is a member of eventsql_owner and owns what exists. It also serves a database that has an
--- outbox but is not a shard. It locks tables only to give them to eventsql_owner, so the first time while no application
+-- role that owns what exists and may create roles, which becomes a member of eventsql_owner. It also serves a database that
+-- has an outbox but is not a shard. It locks tables only to give them to eventsql_owner, so the first time while no application
 -- is running.
 --
 -- Who may erase: only eventsql_owner may execute the functions that EventSql.erase calls: begin_erasure_v1, erase_step_v1,
@@ -32,6 +32,14 @@ BEGIN
             EXECUTE format('CREATE ROLE %I NOLOGIN', new_role);
         END IF;
     END LOOP;
+    -- Who creates a role without being a superuser is no member of it, or may not act as it, but may grant that.
+    IF current_setting('server_version_num')::int < 160000 THEN
+        IF NOT pg_has_role(current_user, 'eventsql_owner', 'USAGE') THEN
+            GRANT eventsql_owner TO CURRENT_USER;
+        END IF;
+    ELSIF NOT (pg_has_role(current_user, 'eventsql_owner', 'USAGE') AND pg_has_role(current_user, 'eventsql_owner', 'SET')) THEN
+        EXECUTE 'GRANT eventsql_owner TO CURRENT_USER WITH INHERIT TRUE, SET TRUE'; -- no syntax of version 15
+    END IF;
 END $$;
 
 -- The owner gets everything in the schema. A stream that belongs to another role until now becomes readable to consumers
@@ -188,7 +196,7 @@ BEGIN
         EXECUTE format('GRANT %s ON eventsql.%I TO %s', grants.privileges, grants.object, grants.roles);
     END LOOP;
 
-    -- Functions that run with the rights of the owner. The others need no grant: they run with the rights of the caller.
+    -- Functions that run with the rights of the owner.
     FOR object IN
         SELECT p.oid::regprocedure AS name, r.roles
         FROM (VALUES
@@ -243,4 +251,33 @@ BEGIN
     IF to_regproc('eventsql.apply_append_grants_v1') IS NOT NULL THEN
         PERFORM eventsql.apply_append_grants_v1();
     END IF;
+
+    -- The others run with the rights of the caller, and two of them tell everybody the incarnation of the database. Default
+    -- privileges of the owner may keep them from PUBLIC, also those that are created for streams. Only the owner calls these:
+    FOR object IN
+        SELECT p.oid::regprocedure AS name FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = schema_oid AND p.prokind = 'f'
+          AND (NOT p.prosecdef OR p.proname IN ('incarnation_v1', 'find_incarnation_v1'))
+          AND p.proname !~ '^append_(v2|blocks)_[0-9]+$'
+          AND p.proname NOT IN (
+              'add_erasure_ranges_v1', 'add_move_v1', 'add_move_v2', 'alter_stream_v1', 'apply_append_grants_v1',
+              'apply_latest_view_v1', 'begin_closing_v1', 'begin_closing_v2', 'begin_delete_stream_v1', 'begin_erasure_v1',
+              'begin_outbox_erasure_v1', 'cancel_move_v1', 'close_new_stream_v1', 'close_slots_v1',
+              'create_append_blocks_function_v1', 'create_append_function_v1', 'create_append_rows_function_v1',
+              'create_events_table_v1', 'create_key_reader_v1', 'create_keyed_stream_v1', 'create_partitions_v1',
+              'create_stream_v1', 'create_stream_v2', 'create_stream_v3', 'decide_move_v1', 'decide_move_v2',
+              'delete_scheduled_v1', 'delete_sink_v1', 'deletion_obstacle_v1', 'drop_deleted_stream_v1', 'drop_fetch_v1',
+              'drop_key_reader_v1', 'drop_key_readers_v1', 'erase_outbox_step_v1', 'erase_range_v1', 'erase_step_v1',
+              'erasures_v1', 'fence_stream_v1', 'finish_move_v1', 'forget_deleted_stream_v1', 'forget_key_versions_v1',
+              'forget_shard_v1', 'forget_stationary_stream_v1', 'freeze_receiver_v1', 'give_to_owner_v1',
+              'grant_stream_function_v1', 'grow_stream_v1', 'grow_stream_v2', 'index_keys_of_segment_v1', 'join_move_v1',
+              'join_move_v2', 'keep_streams_v1', 'leave_move_v1', 'maintain_append_function_v1', 'open_closed_streams_v1',
+              'open_slots_v1', 'outbox_erasure_v1', 'prepare_fetch_blocks_v1', 'prepare_fetch_rows_v1', 'prepare_growth_v1',
+              'receive_slots_v1', 'record_partition_homes_v1', 'record_receivers_v1', 'record_stationary_stream_v1',
+              'reject_deleted_stream_v1', 'reject_placement_v1', 'reject_unmovable_stream_v1', 'remove_partition_v1',
+              'remove_shard_v1', 'rewrite_erased_file_v1', 'rewrite_table_v1', 'slots_of_new_stream_v1')
+    LOOP
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader',
+            object.name);
+    END LOOP;
 END $$;
