@@ -42,7 +42,7 @@ def test_tests_that_scrape_read_the_dashboard() -> None:
     """Otherwise a wrong name would be noticed by nothing."""
     tests = {
         "eventsql/spring-boot-starter/src/test/java/io/eventsql/spring/boot/ObservedApplicationIT.java",
-        "runner/cli/src/test/java/io/eventsql/runner/series/MetricsServerTest.java",
+        "runner/cli/src/test/java/io/eventsql/runner/measure/MetricsServerTest.java",
     }
 
     for test in tests:

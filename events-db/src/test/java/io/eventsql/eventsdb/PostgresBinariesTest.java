@@ -37,8 +37,7 @@ class PostgresBinariesTest {
                 }))
                 .isInstanceOf(IOException.class);
 
-        Path filled =
-                PostgresBinaries.cached("programs", folder -> Files.writeString(folder.resolve("whole"), "w"));
+        Path filled = PostgresBinaries.cached("programs", folder -> Files.writeString(folder.resolve("whole"), "w"));
 
         assertThat(filled).isDirectoryContaining("glob:**/whole");
         assertThat(home.resolve(".cache/eventsql"))

@@ -83,8 +83,7 @@ class RedefinedStreamIT {
         SwitchableDataSource second = new SwitchableDataSource(second());
         try (EventSql other = EventSql.builder(List.of(first(), second)).build()) {
             second.setAvailable(false);
-            assertThatThrownBy(() ->
-                            other.createStream(TestStreams.of(stream).withPartitions(3)))
+            assertThatThrownBy(() -> other.createStream(TestStreams.of(stream).withPartitions(3)))
                     .isInstanceOf(EventSqlException.class);
         }
     }
@@ -137,8 +136,7 @@ class RedefinedStreamIT {
         }
 
         await().atMost(DEADLINE)
-                .untilAsserted(
-                        () -> assertThat(partitions(second(), STREAM)).containsExactly("3"));
+                .untilAsserted(() -> assertThat(partitions(second(), STREAM)).containsExactly("3"));
         await().atMost(DEADLINE)
                 .ignoreExceptions() // until its tables are there
                 .untilAsserted(() -> assertThat(values(second())).containsExactly("after"));
@@ -183,15 +181,14 @@ class RedefinedStreamIT {
     /** The second shard is restored to a time before the stream, which was created anew on the first one in between. */
     @Test
     void restore_createdAnewOnFirstShard_memberWaitsUntilTheSecondOneHasIt() throws Exception {
-        EventSql eventSql = cluster.open(
-                settings -> settings.lease(Duration.ofSeconds(60)).heartbeat(Duration.ofMillis(500)));
+        EventSql eventSql =
+                cluster.open(settings -> settings.lease(Duration.ofSeconds(60)).heartbeat(Duration.ofMillis(500)));
         LogicalBackup backup = LogicalBackup.take(second());
         eventSql.createStream(former());
         String key = publishUntilShard(eventSql, 1);
         Handled handled = new Handled();
         eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
-        await().atMost(DEADLINE)
-                .until(() -> handled.positions().stream().anyMatch(position -> position.shard() == 1));
+        await().atMost(DEADLINE).until(() -> handled.positions().stream().anyMatch(position -> position.shard() == 1));
         Sql.execute(
                 first(),
                 "DELETE FROM eventsql.stream WHERE name = '" + STREAM + "'",
@@ -208,8 +205,7 @@ class RedefinedStreamIT {
 
         eventSql.createStream(TestStreams.of(STREAM).withPartitions(3));
         eventSql.publisher().publish(STREAM, Event.ofText(key, "after"));
-        await().atMost(DEADLINE)
-                .untilAsserted(() -> assertThat(handled.texts()).contains("after"));
+        await().atMost(DEADLINE).untilAsserted(() -> assertThat(handled.texts()).contains("after"));
     }
 
     /** Nothing is asked of the others for a shard that has the stream. */

@@ -258,8 +258,7 @@ class ShardIdentityIT {
             assertThat(log.lines(file)).singleElement().asString().startsWith("ERROR Could not open database 2 of 2");
 
             Sql.execute(databases.get(1), "UPDATE eventsql.schema_version SET version = 42 WHERE version = -42");
-            await().atMost(Duration.ofSeconds(60))
-                    .until(() -> eventSql.shards().size() == 2);
+            await().atMost(Duration.ofSeconds(60)).until(() -> eventSql.shards().size() == 2);
             assertThat(eventSql.publisher().publish(STREAM.name(), event).shard())
                     .isEqualTo(1);
         }

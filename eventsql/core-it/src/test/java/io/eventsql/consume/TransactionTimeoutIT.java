@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 
 /**
  * Goal: a {@code transaction_timeout} (PostgreSQL 17), after which the server closes the connection, neither keeps an
- * exactly-once handler from succeeding nor has it called for ever. Method: a process whose sessions have one, and a handler that
+ * exactly-once handler from succeeding nor has it called again and again. Method: a process whose sessions have one, and a handler that
  * sets one.
  */
 @Timeout(180)
@@ -78,8 +78,8 @@ class TransactionTimeoutIT {
     @Test
     void handler_longerThanTimeoutOfTheSession_isCommittedByItsFirstAttempt() throws SQLException {
         try (EventSql process = EventSql.builder(withTimeout("2s")).build();
-                Subscription ignored = process.subscribeTransactional(
-                        ConsumerSpec.of(STREAM, "c"), (event, connection) -> {
+                Subscription ignored =
+                        process.subscribeTransactional(ConsumerSpec.of(STREAM, "c"), (event, connection) -> {
                             attempts.incrementAndGet();
                             execute(connection, "INSERT INTO effect VALUES ('" + event.text() + "')");
                             execute(connection, "SELECT pg_sleep(3)");

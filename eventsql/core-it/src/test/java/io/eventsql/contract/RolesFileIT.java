@@ -182,8 +182,8 @@ class RolesFileIT extends RolesFixture {
         database = TestCluster.newDatabase();
         Sql.execute(
                 Roles.admin(database),
-                "ALTER DATABASE " + Sql.query(database, "SELECT current_database()").getFirst() + " OWNER TO "
-                        + administrator);
+                "ALTER DATABASE "
+                        + Sql.query(database, "SELECT current_database()").getFirst() + " OWNER TO " + administrator);
         try (HikariDataSource pool = Roles.pool(database, administrator)) {
             EventSql.builder(pool).build().close();
             // Roles of other names, because those of the other tests exist.
@@ -195,7 +195,7 @@ class RolesFileIT extends RolesFixture {
         }
     }
 
-    /** A login that is a member of the owner's role, and nobody applies the file afterwards. */
+    /** A login that is a member of the owner's role, and the file is not applied afterwards. */
     @Test
     void migration_byAMemberOfTheOwner_givesWhatItCreatesToTheOwner() throws Exception {
         database = TestCluster.newDatabase();

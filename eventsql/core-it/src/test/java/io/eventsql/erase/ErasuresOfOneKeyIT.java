@@ -66,7 +66,8 @@ class ErasuresOfOneKeyIT extends ErasureFixture {
         }
         String restored = "(pg_current_xact_id()::text::bigint + 1000000000)::text::xid8";
         assertThat(Sql.query(
-                        database(), "UPDATE eventsql.erasure_file SET erased_in = " + restored + " RETURNING table_name"))
+                        database(),
+                        "UPDATE eventsql.erasure_file SET erased_in = " + restored + " RETURNING table_name"))
                 .isNotEmpty();
         Sql.execute(database(), "UPDATE eventsql.outbox_erasure SET erased_in = " + restored);
 

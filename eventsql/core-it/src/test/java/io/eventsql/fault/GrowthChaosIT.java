@@ -83,9 +83,8 @@ class GrowthChaosIT {
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build();
                 PublisherGroup publishers = new PublisherGroup(
                         database, STREAM, folder, random, PUBLISH_PAUSE_MAX_MS, EVENTS_PER_SECOND / PUBLISHERS)) {
-            eventSql.createStream(TestStreams.of(STREAM)
-                    .withPartitions(PARTITIONS)
-                    .withSegmentSize(SEGMENT_SIZE));
+            eventSql.createStream(
+                    TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(SEGMENT_SIZE));
             try (StreamInUse use = new StreamInUse(
                     "GrowthChaosIT", eventSql, STREAM, random, kills, folder, database, database.jdbcUrl())) {
                 while (members.size() < MEMBERS) {

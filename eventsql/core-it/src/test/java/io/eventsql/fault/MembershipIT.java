@@ -165,9 +165,8 @@ class MembershipIT {
     @Test
     void kill_whileEventsArrive_othersTakeOverWhenTheLeaseExpires() throws Exception {
         long leaseMs = 3_000;
-        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS)
-                .with("leaseMs", leaseMs)
-                .with("heartbeatMs", 1_000)) {
+        try (ConsumerGroup group =
+                group(HandlerMode.SINGLE, PARTITIONS).with("leaseMs", leaseMs).with("heartbeatMs", 1_000)) {
             MemberProcess victim = group.start("victim");
             group.start("other");
             group.start("third");
@@ -275,9 +274,8 @@ class MembershipIT {
     @Test
     void join_killedImmediately_itsShareIsTakenAfterItExpires() throws Exception {
         long leaseMs = 4_000;
-        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS)
-                .with("leaseMs", leaseMs)
-                .with("heartbeatMs", 2_000)) {
+        try (ConsumerGroup group =
+                group(HandlerMode.SINGLE, PARTITIONS).with("leaseMs", leaseMs).with("heartbeatMs", 2_000)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Timeout;
 
 /**
  * Goal: running processes do not use a database that was restored from a backup older than its last migration, say so once, and
- * continue when it was migrated; no partition is stopped meanwhile. Method: while a handler fails, the database forgets its last
+ * continue when it was migrated; no partition is stopped until then. Method: while a handler fails, the database forgets its last
  * migration and gets another incarnation.
  */
 @Timeout(180)

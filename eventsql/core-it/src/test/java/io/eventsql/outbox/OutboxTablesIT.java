@@ -389,7 +389,7 @@ class OutboxTablesIT {
                 HikariDataSource otherShard = pool()) {
             open(shards, standalone).close();
             assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
-                    .containsExactly("1", "14", "15", "22", "40", "42");
+                    .containsExactly("1", "14", "15", "22", "40", "42", "44");
             for (DataSource wrong : List.of(standalone, database)) {
                 assertThatExceptionOfType(ShardIdentityException.class)
                         .isThrownBy(() -> open(List.of(otherShard), wrong).close())
@@ -409,7 +409,7 @@ class OutboxTablesIT {
                     .containsExactly(
                             "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17",
                             "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31", "32",
-                            "33", "34", "35", "36", "37", "38", "39", "40", "41", "42");
+                            "33", "34", "35", "36", "37", "38", "39", "40", "41", "42", "43", "44", "45");
         }
     }
 

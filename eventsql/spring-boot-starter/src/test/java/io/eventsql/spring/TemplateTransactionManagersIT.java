@@ -181,7 +181,7 @@ class TemplateTransactionManagersIT extends TemplateFixture {
 
     @Test
     void publish_applicationsDatabaseWithoutOutbox_isRejected() {
-        application()
+        application(POOLS.pool(TestServer.emptyDatabase()))
                 .withPropertyValues(
                         "eventsql.shards.only.url=" + TestServer.newUrl(),
                         "eventsql.shards.only.username=" + EVENTS_DB.username(),

@@ -7,9 +7,9 @@ import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine;
 
 /** Prints the requirements of a workload's runs for scripts. */
 @Command(

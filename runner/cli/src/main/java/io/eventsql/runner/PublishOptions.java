@@ -6,8 +6,8 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.spec.RunSettings;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
-import picocli.CommandLine.Option;
 import picocli.CommandLine;
+import picocli.CommandLine.Option;
 
 /** The options of a publish run, from the command line or the environment. */
 final class PublishOptions {

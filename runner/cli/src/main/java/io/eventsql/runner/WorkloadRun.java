@@ -85,10 +85,11 @@ final class WorkloadRun extends MeasuredRun {
     }
 
     private void reportPhase(PhaseLoad phase) {
-        context.out().accept("Phase " + phase.spec().name() + ": "
-                + phase.measurement().publishedEvents() + " events published, "
-                + Math.round(phase.measurement().publishRate()) + " per second"
-                + (phase.missedEvents() > 0 ? ", " + phase.missedEvents() + " missed" : ""));
+        context.out()
+                .accept("Phase " + phase.spec().name() + ": "
+                        + phase.measurement().publishedEvents() + " events published, "
+                        + Math.round(phase.measurement().publishRate()) + " per second"
+                        + (phase.missedEvents() > 0 ? ", " + phase.missedEvents() + " missed" : ""));
     }
 
     private RunResult result(

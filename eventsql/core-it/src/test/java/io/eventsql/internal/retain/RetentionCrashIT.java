@@ -144,11 +144,9 @@ class RetentionCrashIT {
 
         killProcesses();
         await().atMost(DEADLINE)
-                .until(() -> Sql.queryLong(
-                                        database,
-                                        "SELECT count(*) FROM eventsql.partition_head WHERE log_start = 0")
-                                == 0
-                        && eventSql.retentionStatus(0).expiredSegments() > 2 * KILLS);
+                .until(() ->
+                        Sql.queryLong(database, "SELECT count(*) FROM eventsql.partition_head WHERE log_start = 0") == 0
+                                && eventSql.retentionStatus(0).expiredSegments() > 2 * KILLS);
         for (PublishLoad load : loads) {
             load.stop();
         }

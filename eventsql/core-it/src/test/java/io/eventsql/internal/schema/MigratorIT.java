@@ -299,14 +299,14 @@ class MigratorIT {
             Sql.query(
                     connection,
                     "INSERT INTO " + prefix + "outbox (ring, stream, key, value, routing_hash)"
-                            + " SELECT last_value, 'counted', 'key', '0', 0 FROM " + prefix + "outbox_ring RETURNING id");
+                            + " SELECT last_value, 'counted', 'key', '0', 0 FROM " + prefix
+                            + "outbox_ring RETURNING id");
             eventSql.outbox().publish(connection, "counted", Event.ofText("key", "1"));
             connection.commit();
             connection.setAutoCommit(true);
         }
-        await().untilAsserted(
-                        () -> assertThat(Sql.queryLong(pool, "SELECT count(*) FROM " + prefix + "events_counted"))
-                                .isEqualTo(2));
+        await().untilAsserted(() -> assertThat(Sql.queryLong(pool, "SELECT count(*) FROM " + prefix + "events_counted"))
+                .isEqualTo(2));
         assertThat(eventSql.keyVersion("counted", "key")).isEqualTo(2);
 
         eventSql.deleteStream("counted", eventSql.previewDeleteStream("counted").confirmation());

@@ -54,7 +54,8 @@ class CommitWarningsIT extends AppendFixture {
         AppendStatement.Rows ofBoth = rows(Part.of("one", 0, "a"), Part.of("other", 1, "b"));
         MapFence maps = MapFence.of(MAP_VERSION);
 
-        assertThat(after(c -> APPEND.execute(c, producer, 1, maps, null, ofOne))).isEqualTo("warning");
+        assertThat(after(c -> APPEND.execute(c, producer, 1, maps, null, ofOne)))
+                .isEqualTo("warning");
         assertThat(after(c -> APPEND.execute(c, producer, 1, maps, null, ofBoth)))
                 .isEqualTo("warning");
     }
@@ -122,8 +123,7 @@ class CommitWarningsIT extends AppendFixture {
     void schedule_sessionWithholdsWarnings_onlyCommitOfTheLibrarySendsThem() throws SQLException {
         createStream("scheduled", 1);
         ScheduledTable table = new ScheduledTable(SCHEMA);
-        String incarnation =
-                Sql.query(pool, "SELECT eventsql.incarnation_v1()").getFirst();
+        String incarnation = Sql.query(pool, "SELECT eventsql.incarnation_v1()").getFirst();
         Instant due = Instant.now().plus(Duration.ofHours(1));
         Scheduled event = new Scheduled(UUID.randomUUID(), due, "scheduled", "k", "a".getBytes(UTF_8), null, 0);
 
@@ -148,8 +148,11 @@ class CommitWarningsIT extends AppendFixture {
                 },
                 Duration.ofSeconds(10));
 
-        assertThat(database.transaction(c -> Sql.query(c, READ))).containsExactly("warning");
-        assertThat(database.replicatedTransaction(c -> Sql.query(c, READ))).containsExactly("warning");
+        List<String> inTransaction = database.transaction(c -> Sql.query(c, READ));
+        List<String> inReplicatedTransaction = database.replicatedTransaction(c -> Sql.query(c, READ));
+
+        assertThat(inTransaction).containsExactly("warning");
+        assertThat(inReplicatedTransaction).containsExactly("warning");
         assertThat(database.transactionIf(c -> Sql.query(c, READ).equals(List.of("warning"))))
                 .isTrue();
     }

@@ -424,7 +424,8 @@ public final class Shard {
     public StreamTable.Row readOrCreateStream(StreamSpec stream) throws SQLException {
         StreamTable.Row row = createStream(findStream(stream.name()).isPresent() ? stream : findElsewhere(stream));
         if (row.spec().partitions() != stream.partitions()) {
-            createdAnewListener.accept(stream.name()); // publishers know its id now: they must not route by the former one
+            createdAnewListener.accept(
+                    stream.name()); // publishers know its id now: they must not route by the former one
         }
         return row;
     }

@@ -111,8 +111,8 @@ public final class StreamRegistry {
             }
         }
         if (unavailable != null) {
-            throw new NotSentException("stream " + stream + " may exist on " + unavailable
-                    + ", which is unavailable; " + without + " gets it when that is back");
+            throw new NotSentException("stream " + stream + " may exist on " + unavailable + ", which is unavailable; "
+                    + without + " gets it when that is back");
         }
         return Optional.empty();
     }

@@ -34,7 +34,8 @@ public final class CountedEvents {
     private static final String APPEND =
             "SELECT eventsql.append_counted_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-    // Until the end of the transaction. raise_key_versions_v1 reads it. The name of the setting is not that of the schema.
+    // Until the end of the transaction. raise_key_versions_v1 reads it. The name of the setting is not that of the
+    // schema.
     private static final String IGNORE_FOLLOWING = "SELECT set_config('eventsql_keys.relayed', 'on', true)";
 
     private final String function;

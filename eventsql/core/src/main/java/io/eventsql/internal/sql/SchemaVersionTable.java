@@ -18,13 +18,15 @@ public final class SchemaVersionTable {
             WHERE c.relname = 'outbox_relay' AND c.relkind = 'r' AND n.nspname <> ?
             ORDER BY n.nspname""";
 
-    // Of a transaction that applies files: publishers queue behind a lock that it waits for. transaction_timeout: version 17.
+    // Of a transaction that applies files: publishers queue behind a lock that it waits for. transaction_timeout:
+    // version 17.
     private static final String LIMIT_WAITS = """
             SELECT set_config('lock_timeout', '45s', true),
                    CASE WHEN current_setting('server_version_num')::int >= 170000
                         THEN set_config('transaction_timeout', '0', true) END""";
 
-    // Reads the catalog: pg_proc by its schema. Not the functions of single streams, which no file changes by their text.
+    // Reads the catalog: pg_proc by its schema. Not the functions of single streams, which no file changes by their
+    // text.
     private static final String FIND_UNQUOTED = """
             SELECT pg_get_functiondef(p.oid)
             FROM pg_proc p
@@ -70,7 +72,8 @@ public final class SchemaVersionTable {
             return;
         }
         var dsl = Jooq.using(connection);
-        List<String> definitions = dsl.fetch(FIND_UNQUOTED, schema.name(), schema.name()).getValues(0, String.class);
+        List<String> definitions =
+                dsl.fetch(FIND_UNQUOTED, schema.name(), schema.name()).getValues(0, String.class);
         if (definitions.isEmpty()) {
             return;
         }

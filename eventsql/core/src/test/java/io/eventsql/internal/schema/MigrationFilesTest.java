@@ -18,7 +18,8 @@ class MigrationFilesTest {
     private static final Path MIGRATION = MAIN.resolve("resources/io/eventsql/db/migration");
 
     /** The name of a setting cannot be quoted, and the schema's name is replaced by a quoted one. */
-    private static final Pattern SETTING_OF_THE_SCHEMA = Pattern.compile("(?:set_config|current_setting)\\('+eventsql\\.");
+    private static final Pattern SETTING_OF_THE_SCHEMA =
+            Pattern.compile("(?:set_config|current_setting)\\('+eventsql\\.");
 
     /** Version 45 changes their functions. */
     private static final Set<String> RELEASED =
@@ -34,7 +35,7 @@ class MigrationFilesTest {
                 .isEmpty();
     }
 
-    /** Else a function belongs to whoever applied the file, and functions of the owner may not execute it. */
+    /** Else a function belongs to the role that applied the file, and functions of the owner may not execute it. */
     @Test
     void files_giveToTheOwnerWhatTheyCreate() throws IOException {
         assertThat(files(MIGRATION))

@@ -63,10 +63,7 @@ public record MergedRunReport(
                 .toList();
         String consumer = seen.isEmpty() ? "" : seen.getFirst().consumer();
         return new MergedRunReport(
-                new RunReport(run, consumer, runners),
-                members,
-                partitionsOfSeveralMembers(seen),
-                latencies(seen));
+                new RunReport(run, consumer, runners), members, partitionsOfSeveralMembers(seen), latencies(seen));
     }
 
     /** @throws IllegalArgumentException if a histogram is invalid */

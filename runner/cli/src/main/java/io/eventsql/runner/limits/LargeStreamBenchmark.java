@@ -30,10 +30,7 @@ final class LargeStreamBenchmark extends LimitsBenchmark {
     private int smallStreams;
 
     LargeStreamBenchmark(LimitsContext context) {
-        super(
-                context,
-                LimitsPart.LARGE,
-                "a stream with many stored events, and one with few; " + context.roundsText());
+        super(context, LimitsPart.LARGE, "a stream with many stored events, and one with few; " + context.roundsText());
         this.events = (long) context.spec().number(LimitsNumber.LARGE_EVENTS);
     }
 

@@ -189,12 +189,8 @@ public final class LoadSession implements AutoCloseable {
                 publisher.runner,
                 context.spec.events().bytes(),
                 keys == 0 ? List.of() : KeyShare.keysOf(publisher.runner, keys));
-        LoadContext loadContext = new LoadContext(
-                source,
-                List.copyOf(streams),
-                phase.eventsPerCall(),
-                context.clock,
-                context.stop);
+        LoadContext loadContext =
+                new LoadContext(source, List.copyOf(streams), phase.eventsPerCall(), context.clock, context.stop);
         Integer callers = phase.callers();
         if (callers == null) {
             Long inFlight = phase.inFlight();

@@ -70,8 +70,7 @@ public record RunnerResult(
      * @param publishMicrosHistograms the encoded publish latencies of each second; {@code null} if there are none
      * @param resources the resource usage during the run
      */
-    public record Series(
-            TimeSeries seconds, List<@Nullable String> publishMicrosHistograms, ResourceSeries resources) {
+    public record Series(TimeSeries seconds, List<@Nullable String> publishMicrosHistograms, ResourceSeries resources) {
 
         /** Creates the series from a finished recording. */
         public static Series of(RunSeries series, TimeSeries seconds, ResourceSeries resources) {

@@ -4,8 +4,8 @@ import static io.eventsql.runner.measure.Statistics.rounded;
 import static java.util.stream.Collectors.joining;
 
 import io.eventsql.runner.consumption.MergedRunReport;
-import io.eventsql.runner.consumption.RunReport.PhaseReport;
 import io.eventsql.runner.consumption.RunReport;
+import io.eventsql.runner.consumption.RunReport.PhaseReport;
 import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;

@@ -154,8 +154,7 @@ public record RunSpec(
     private static RunSpec onOneDatabase(
             String name, WorkloadKind kind, SystemSpec system, EventsSpec events, StreamsSpec streams) {
         EnvironmentSpec database = EnvironmentSpec.ONE_DATABASE;
-        return new RunSpec(
-                name, kind, database, system, events, streams, List.of(), null, null, null, null, Map.of());
+        return new RunSpec(name, kind, database, system, events, streams, List.of(), null, null, null, null, Map.of());
     }
 
     /** Returns the estimated duration in seconds. */

@@ -101,7 +101,8 @@ public final class Trials {
      * @param environment the measured databases, for the results only
      * @throws Exception if the driver cannot create or clear a stream
      */
-    public List<SweepTrial> sweep(RunSpec.SweepSpec settings, int eventBytes, RunSpec.EnvironmentSpec environment) throws Exception {
+    public List<SweepTrial> sweep(RunSpec.SweepSpec settings, int eventBytes, RunSpec.EnvironmentSpec environment)
+            throws Exception {
         TrialStream stream = new TrialStream("sweep_" + context.run);
         List<SweepTrial> trials = new ArrayList<>();
         int most = settings.eventCounts().stream().max(Integer::compare).orElseThrow();

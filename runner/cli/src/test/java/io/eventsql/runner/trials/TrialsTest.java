@@ -27,7 +27,8 @@ import org.junit.jupiter.api.io.TempDir;
 class TrialsTest {
     private static final long MS = 1_000_000;
 
-    private static final RunSpec.EnvironmentSpec ONE_DATABASE = new RunSpec.EnvironmentSpec("postgres", 1, "none", Map.of());
+    private static final RunSpec.EnvironmentSpec ONE_DATABASE =
+            new RunSpec.EnvironmentSpec("postgres", 1, "none", Map.of());
 
     private final ManualClock clock = new ManualClock();
     private final StopSignal stop = new StopSignal();
@@ -156,7 +157,8 @@ class TrialsTest {
     void sweep_notWaiting_waitsOnceAtTheEnd() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        List<SweepTrial> sweep = trials().sweep(new RunSpec.SweepSpec(List.of(1, 10), 1, 350, false), 100, ONE_DATABASE);
+        List<SweepTrial> sweep =
+                trials().sweep(new RunSpec.SweepSpec(List.of(1, 10), 1, 350, false), 100, ONE_DATABASE);
 
         assertThat(sweep).extracting(SweepTrial::eventCount).containsExactly(1, 10);
         assertThat(sweep).extracting(SweepTrial::durationMs).containsExactly(7.0, 7.0);

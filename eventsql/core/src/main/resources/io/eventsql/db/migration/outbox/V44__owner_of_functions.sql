@@ -1,4 +1,4 @@
--- EventSQL: what a file creates belongs to the owner of the schema, whoever applies it; the relay keeps its rights where PUBLIC has none
+-- EventSQL: what a file creates belongs to the owner of the schema, whichever role applies it; the relay keeps its rights where PUBLIC has none
 -- on functions; and an erasure that was restored with a dump ends.
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (44, 'owner of functions');
@@ -6,7 +6,7 @@ INSERT INTO eventsql.schema_version (version, description) VALUES (44, 'owner of
 SET LOCAL lock_timeout = '3s';
 
 -- Gives what the current role has created in the schema to the role that owns schema_version: functions that run with the rights of
--- that role call new ones, which nobody else may execute. Tables only where roles.sql was applied, which gives everything to one role.
+-- that role call new ones, which no other role may execute. Tables only where roles.sql was applied, which gives everything to one role.
 -- Does nothing if the current role may not. Each later file calls it.
 CREATE FUNCTION eventsql.give_to_owner_v1() RETURNS void
 LANGUAGE plpgsql

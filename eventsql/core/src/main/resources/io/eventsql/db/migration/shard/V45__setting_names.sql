@@ -69,7 +69,7 @@ BEGIN
             ('create_key_reader_v1', '(\nEND;?\s*\$function\$\s*)$',
              chr(10)
              || '    PERFORM eventsql.grant_stream_function_v1(to_regprocedure('
-             || 'format(''eventsql.%I(bigint, text, bigint, int)'', p_table)));\1'),
+             || 'format(''eventsql.%I(bigint, text, bigint, int, bigint)'', p_table)));\1'),
             ('begin_erasure_v1', 'max\(o\.erased_in\)', 'max(eventsql.known_xid_v1(o.erased_in))'),
             ('begin_erasure_v1', 'greatest\(f\.erased_in, excluded\.erased_in\)',
              'greatest(eventsql.known_xid_v1(f.erased_in), excluded.erased_in)')

@@ -41,8 +41,8 @@ class ConsumerMetersProcessIT {
     @BeforeEach
     void startDatabase() {
         url = TestServer.newUrl();
-        pool = TestPools.newPool(
-                new DriverManagerDataSource(url, TestServer.get().username(), TestServer.get().password()));
+        pool = TestPools.newPool(new DriverManagerDataSource(
+                url, TestServer.get().username(), TestServer.get().password()));
         eventSql = EventSql.builder(pool).build();
         eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
     }

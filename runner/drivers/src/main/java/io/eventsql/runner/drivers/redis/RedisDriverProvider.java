@@ -78,7 +78,8 @@ public final class RedisDriverProvider implements DriverProvider {
             return client.info("server")
                     .lines()
                     .filter(line -> line.startsWith(VERSION_FIELD))
-                    .map(line -> "Redis " + line.substring(VERSION_FIELD.length()).strip())
+                    .map(line ->
+                            "Redis " + line.substring(VERSION_FIELD.length()).strip())
                     .findFirst()
                     .orElseThrow(() -> new IllegalStateException("Cannot determine the version of the server"));
         }
