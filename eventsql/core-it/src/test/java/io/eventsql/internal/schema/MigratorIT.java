@@ -21,9 +21,6 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.SqlSchema;
-import java.io.IOException;
-import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -221,16 +218,10 @@ class MigratorIT {
         List<String> complete = Sql.query(pool, barriers);
         Sql.execute(pool, "DELETE FROM eventsql.partition_barrier WHERE end_offset = 0");
         assertThat(Sql.query(pool, barriers)).hasSizeLessThan(complete.size());
-        String migration = file("shard/V32__growth_after_moves.sql");
+        String migration = MigrationFiles.read("shard/V32__growth_after_moves.sql");
         int statement = migration.indexOf("INSERT INTO eventsql.partition_barrier");
         Sql.execute(pool, migration.substring(statement, migration.indexOf(';', statement)));
         assertThat(Sql.query(pool, barriers)).isEqualTo(complete);
-    }
-
-    private static String file(String name) throws IOException {
-        try (InputStream in = Migrator.class.getResourceAsStream("/io/eventsql/db/migration/" + name)) {
-            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-        }
     }
 
     @Test

@@ -15,6 +15,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.MigrationFiles;
 import io.eventsql.fixture.PreviousRelease;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
@@ -307,7 +308,7 @@ class PreviousReleaseIT {
      */
     @Test
     void previousRelease_attachesSegmentDuringTheMigration_itsEventsAreReadAndItIsAdopted() throws Exception {
-        String file = PreviousRelease.read("shard/V7__maintenance_functions.sql");
+        String file = MigrationFiles.read("shard/V7__maintenance_functions.sql");
         int begin = file.indexOf("CREATE FUNCTION eventsql.add_segment_v1");
         String former = file.substring(begin, file.indexOf("END $$;", begin) + "END $$;".length());
         try (EventSql eventSql = open()) {

@@ -413,8 +413,9 @@ public final class Shard {
         Optional<StreamTable.Row> stored = findStream(stream.name());
         if (stored.isPresent()) {
             requireSamePartitions(stream, stored.get().spec());
+            return complete(stored.get()).id();
         }
-        return createStream(stored.isPresent() ? stream : findElsewhere(stream)).id();
+        return complete(insertStream(findElsewhere(stream))).id();
     }
 
     /**
@@ -422,10 +423,11 @@ public final class Shard {
      * partitions.
      */
     public StreamTable.Row readOrCreateStream(StreamSpec stream) throws SQLException {
-        StreamTable.Row row = createStream(findStream(stream.name()).isPresent() ? stream : findElsewhere(stream));
+        Optional<StreamTable.Row> stored = findStream(stream.name());
+        StreamTable.Row row = complete(stored.isPresent() ? stored.get() : insertStream(findElsewhere(stream)));
         if (row.spec().partitions() != stream.partitions()) {
-            createdAnewListener.accept(
-                    stream.name()); // publishers know its id now: they must not route by the former one
+            // Publishers know its id now: they must not route by the former one.
+            createdAnewListener.accept(stream.name());
         }
         return row;
     }
@@ -533,8 +535,12 @@ public final class Shard {
      * @return the stream as stored, which may differ from the given one
      */
     public StreamTable.Row createStream(StreamSpec stream) throws SQLException {
-        Optional<StreamTable.Row> existing = findStream(stream.name());
-        StreamTable.Row row = existing.isPresent() ? existing.get() : insertStream(stream);
+        Optional<StreamTable.Row> stored = findStream(stream.name());
+        return complete(stored.isPresent() ? stored.get() : insertStream(stream));
+    }
+
+    /** Creates the partitions that a stored stream lacks, and remembers its id. */
+    private StreamTable.Row complete(StreamTable.Row row) throws SQLException {
         createMissingPartitions(row);
         streamIds.put(row.spec().name(), row.id());
         return row;

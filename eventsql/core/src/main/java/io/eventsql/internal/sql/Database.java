@@ -26,6 +26,11 @@ public final class Database {
     private static final double SERVER_TIMEOUT_SHARE = 0.75;
 
     private static final int POSTGRESQL_VERSION_MIN = 15;
+    /** A column that switches off, until the transaction ends, a {@code transaction_timeout}, which version 17 introduced. */
+    static final String NO_TRANSACTION_TIMEOUT = """
+            CASE WHEN current_setting('server_version_num')::int >= 170000
+                 THEN set_config('transaction_timeout', '0', true) END""";
+
     private static final String WITH_WARNINGS = "; " + CommitWarnings.SETTING;
 
     // Reads no table. OFFSET 0: the former value is read before it is replaced.

@@ -23,17 +23,13 @@ public final class OffsetTable {
     private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v2(?, ?, ?, ?, ?, ?, ?)";
 
     // Reads no table. Takes a shared advisory lock.
-    private static final String BEGIN_HANDLING = """
-            SELECT eventsql.begin_handling_v1(?, ?, ?, ?),
-                   CASE WHEN current_setting('server_version_num')::int >= 170000
-                        THEN set_config('transaction_timeout', '0', true) END""";
+    private static final String BEGIN_HANDLING =
+            "SELECT eventsql.begin_handling_v1(?, ?, ?, ?), " + Database.NO_TRANSACTION_TIMEOUT;
 
     // Reads the one row of the database's identity. Takes a shared advisory lock.
-    private static final String BEGIN_HANDLING_ON = """
-            SELECT s.cluster_id = ? AND s.shard_number = ?, eventsql.begin_handling_v1(?, ?, ?, ?),
-                   CASE WHEN current_setting('server_version_num')::int >= 170000
-                        THEN set_config('transaction_timeout', '0', true) END
-            FROM eventsql.shard s""";
+    private static final String BEGIN_HANDLING_ON =
+            "SELECT s.cluster_id = ? AND s.shard_number = ?, eventsql.begin_handling_v1(?, ?, ?, ?), "
+                    + Database.NO_TRANSACTION_TIMEOUT + " FROM eventsql.shard s";
 
     // Index: consumer_offset_newest. Locks the deleted row.
     private static final String COMMIT_HANDLED = "SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?, ?, ?)";

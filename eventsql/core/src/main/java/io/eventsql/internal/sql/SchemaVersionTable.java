@@ -18,12 +18,9 @@ public final class SchemaVersionTable {
             WHERE c.relname = 'outbox_relay' AND c.relkind = 'r' AND n.nspname <> ?
             ORDER BY n.nspname""";
 
-    // Of a transaction that applies files: publishers queue behind a lock that it waits for. transaction_timeout:
-    // version 17.
-    private static final String LIMIT_WAITS = """
-            SELECT set_config('lock_timeout', '45s', true),
-                   CASE WHEN current_setting('server_version_num')::int >= 170000
-                        THEN set_config('transaction_timeout', '0', true) END""";
+    // Of a transaction that applies files: publishers queue behind a lock that it waits for.
+    private static final String LIMIT_WAITS =
+            "SELECT set_config('lock_timeout', '45s', true), " + Database.NO_TRANSACTION_TIMEOUT;
 
     // Reads the catalog: pg_proc by its schema. Not the functions of single streams, which no file changes by their
     // text.
