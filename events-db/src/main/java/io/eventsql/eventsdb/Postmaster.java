@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -183,11 +184,12 @@ final class Postmaster {
 
     /** Returns whether the server is ready, according to line 8 of its pid file, like pg_ctl. */
     private boolean isReady(Path data) throws IOException {
-        Path file = data.resolve(PID_FILE);
-        if (!Files.exists(file)) {
+        List<String> lines;
+        try {
+            lines = Files.readAllLines(data.resolve(PID_FILE));
+        } catch (NoSuchFileException e) { // not written yet; or the server removes that of one that was killed
             return false;
         }
-        List<String> lines = Files.readString(file).lines().toList();
         return lines.size() >= 8
                 && lines.get(0).equals(Long.toString(process.pid()))
                 && lines.get(7).strip().equals("ready");

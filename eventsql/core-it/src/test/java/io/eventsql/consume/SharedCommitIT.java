@@ -17,6 +17,7 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -67,8 +68,12 @@ class SharedCommitIT {
         return eventSql.consumer(STREAM, "c" + consumer).state().getFirst().lag();
     }
 
-    private void awaitLag(int consumer) {
-        await().atMost(LONG).until(() -> lag(consumer) == 0);
+    private static IntStream consumers() {
+        return IntStream.range(0, CONSUMERS);
+    }
+
+    private void awaitLags() {
+        await().atMost(LONG).until(() -> consumers().allMatch(consumer -> lag(consumer) == 0));
     }
 
     private void assertHandledOnce(int to) {
@@ -82,9 +87,7 @@ class SharedCommitIT {
     void manyConsumers_shareStatements() throws SQLException {
         for (int round = 0; round < 20; round++) {
             publish(round, round + 1);
-            for (int consumer = 0; consumer < CONSUMERS; consumer++) {
-                awaitLag(consumer);
-            }
+            awaitLags();
         }
         assertHandledOnce(20);
         eventSql.close(); // its connections report their calls
@@ -96,9 +99,7 @@ class SharedCommitIT {
     @Test
     void offsetOfOneConsumerIsLocked_othersCommit() throws SQLException {
         publish(0, 1);
-        for (int consumer = 0; consumer < CONSUMERS; consumer++) {
-            awaitLag(consumer);
-        }
+        awaitLags();
         try (Connection blocking = calls.database().getConnection()) {
             blocking.setAutoCommit(false);
             Sql.query(
@@ -106,15 +107,11 @@ class SharedCommitIT {
                     "SELECT o.next_offset FROM eventsql.consumer_offset o JOIN eventsql.consumer c USING (consumer_id)"
                             + " WHERE c.name = 'c7' FOR UPDATE OF o");
             publish(1, 5);
-            for (int consumer = 0; consumer < CONSUMERS; consumer++) {
-                if (consumer != 7) {
-                    awaitLag(consumer);
-                }
-            }
+            await().atMost(LONG).until(() -> consumers().allMatch(consumer -> consumer == 7 || lag(consumer) == 0));
             assertThat(lag(7)).isPositive();
             blocking.rollback();
         }
-        awaitLag(7);
+        awaitLags();
         assertHandledOnce(5);
     }
 
@@ -122,16 +119,12 @@ class SharedCommitIT {
     @Test
     void oneConsumerHasLostItsPartition_onlyThatOneIsHandledAgain() throws SQLException {
         publish(0, 1);
-        for (int consumer = 0; consumer < CONSUMERS; consumer++) {
-            awaitLag(consumer);
-        }
+        awaitLags();
         Sql.execute(
                 calls.database(),
                 "SELECT eventsql.raise_epoch_v1(consumer_id, 0, 0) FROM eventsql.consumer WHERE name = 'c7'");
         publish(1, 5);
-        for (int consumer = 0; consumer < CONSUMERS; consumer++) {
-            awaitLag(consumer);
-        }
+        awaitLags();
         for (int consumer = 0; consumer < CONSUMERS; consumer++) {
             Handled own = handled.get(consumer);
             if (consumer == 7) {

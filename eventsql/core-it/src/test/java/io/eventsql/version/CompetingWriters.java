@@ -103,6 +103,10 @@ final class CompetingWriters {
         return IntStream.range(0, successes.length()).mapToLong(successes::get).sum();
     }
 
+    boolean hasEachSucceeded() {
+        return IntStream.range(0, successes.length()).allMatch(writer -> successes.get(writer) > 0);
+    }
+
     /** Verifies that the events are those acknowledged, and some of the unknown ones, each with the version that it says. */
     void verify(EventSql eventSql, List<Ledger.Stored> stored) {
         Set<String> texts = new HashSet<>();
