@@ -56,7 +56,7 @@ final class MoveCluster implements AutoCloseable {
         return EventSql.builder(databases)
                 .settings(Settings.builder()
                         .publishTimeout(Duration.ofSeconds(20))
-                        .lease(Duration.ofSeconds(2))
+                        .lease(Duration.ofSeconds(10))
                         .heartbeat(Duration.ofMillis(200))
                         .build());
     }

@@ -74,7 +74,7 @@ class MoveShardsIT {
         var builder = EventSql.builder(cluster.dataSources().subList(0, databases))
                 .settings(Settings.builder()
                         .publishTimeout(Duration.ofSeconds(20))
-                        .lease(Duration.ofSeconds(2))
+                        .lease(Duration.ofSeconds(10))
                         .heartbeat(Duration.ofMillis(300))
                         .build());
         EventSql eventSql = (addShards ? builder.addShards() : builder).build();

@@ -3,6 +3,7 @@ package io.eventsql.move;
 import static io.eventsql.move.MoveCluster.KEYS;
 import static io.eventsql.move.MoveCluster.STREAM;
 import static io.eventsql.move.MoveCluster.publish;
+import static java.util.Objects.requireNonNull;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
@@ -17,12 +18,23 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
+import io.eventsql.fixture.AfterCommitDataSource;
+import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Pattern;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -106,6 +118,83 @@ class MovedKeysIT {
                 .isInstanceOfSatisfying(
                         SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
         three.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
+    }
+
+    /** Members report what they have handled while the seek is under way: nothing of a receiver may be handled before its giver's. */
+    @Test
+    void seek_giverAnswersSlowly_handlesInOrder() {
+        publish(three, STREAM, KEYS, 2 * KEYS);
+        three.moveShards(List.of(0, 1));
+        publish(three, STREAM, 2 * KEYS, 3 * KEYS);
+        List<DataSource> databases = new ArrayList<>(cluster.dataSources());
+        SlowDataSource giver = new SlowDataSource(databases.get(2));
+        databases.set(2, giver);
+        EventSql seeking = cluster.open(databases);
+        Queue<Handled> phases = new ConcurrentLinkedQueue<>(List.of(new Handled(), new Handled()));
+        Handled once = phases.peek();
+        try (Subscription member = three.subscribe(
+                ConsumerSpec.of(STREAM, "c"),
+                event -> requireNonNull(phases.peek()).add(event))) {
+            once.awaitSize(3 * KEYS);
+            awaitNothingToHandle();
+            phases.remove();
+            giver.isSlow = true;
+            seeking.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
+            giver.isSlow = false;
+            requireNonNull(phases.peek()).awaitSize(3 * KEYS);
+            awaitNothingToHandle();
+        }
+        MoveCluster.assertHandledInOrder(once, 0, 3 * KEYS);
+        MoveCluster.assertHandledInOrder(requireNonNull(phases.peek()), 0, 3 * KEYS);
+    }
+
+    /** Receivers are held back for a seek that never comes. */
+    @Test
+    void seek_processDies_receiversContinue() {
+        AtomicInteger holds = new AtomicInteger();
+        List<DataSource> dying = cluster.dataSources().stream()
+                .map(database -> (DataSource)
+                        new AfterCommitDataSource(database, Pattern.compile("eventsql[.](hold_receivers)_v"), step -> {
+                            if (holds.incrementAndGet() == 3) {
+                                throw new DyingDataSource.DiedException(step);
+                            }
+                        }))
+                .toList();
+        Handled handled = new Handled();
+        try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+            handled.awaitSize(KEYS);
+        }
+        EventSql seeking = cluster.open(dying);
+        assertThatThrownBy(() -> seeking.consumer(STREAM, "c").seek(StartPosition.EARLIEST))
+                .isInstanceOf(DyingDataSource.DiedException.class);
+        assertThat(holds).as("of all shards").hasValue(3);
+        publish(three, STREAM, KEYS, 2 * KEYS);
+        try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+            handled.awaitSize(2 * KEYS);
+        }
+        MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
+    }
+
+    private void awaitNothingToHandle() {
+        await().atMost(Duration.ofSeconds(60))
+                .until(() -> three.consumer(STREAM, "c").state().stream().allMatch(partition -> partition.lag() == 0));
+    }
+
+    /** A database whose answers take longer than several heartbeats. */
+    private static final class SlowDataSource extends DelegatingDataSource {
+        private volatile boolean isSlow;
+
+        SlowDataSource(DataSource delegate) {
+            super(delegate);
+        }
+
+        @Override
+        public Connection getConnection() throws SQLException {
+            if (isSlow) {
+                LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(300));
+            }
+            return super.getConnection();
+        }
     }
 
     /** A consumer that is created anew handles what a former shard has before what its receivers have. */

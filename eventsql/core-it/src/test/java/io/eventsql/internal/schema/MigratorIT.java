@@ -90,7 +90,8 @@ class MigratorIT {
             "42 erased tombstones",
             "43 key pages",
             "44 owner of functions",
-            "45 setting names");
+            "45 setting names",
+            "46 seeks in order");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;

@@ -21,22 +21,29 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Inspects and controls a consumer: each change is one transaction on each shard, and a signal after it. A seek frees the
  * partitions that it moves and raises their epochs, so that commits of their former owners are refused. Thread-safe.
  */
 final class Control implements ConsumerControl {
+    private static final Logger LOG = LoggerFactory.getLogger(Control.class);
     private static final int SEEK_ATTEMPTS_MAX = 40;
     private static final long NOT_COUNTED = -1;
+    private static final int BEFORE_ALL_VERSIONS = -1;
     /** The parked events go with the consumer; a million of them takes seconds. */
     private static final Duration DELETE_TIME_MAX = Duration.ofMinutes(5);
 
@@ -94,10 +101,36 @@ final class Control implements ConsumerControl {
             requireExisting(position.offset());
         }
         boolean known = false;
-        for (Shard shard : shards.all()) {
-            known |= seekOn(shard, (c, s, id) -> seekAll(c, s, id, position)).isPresent();
+        // Those that wait for others after these: a member may report in between that these are still handled.
+        Map<Shard, Integer> next = nextVersions(BEFORE_ALL_VERSIONS);
+        while (!next.isEmpty()) {
+            int version = Collections.min(next.values());
+            for (var each : next.entrySet()) {
+                if (each.getValue() == version) {
+                    known |= seekOn(each.getKey(), version, (c, s, id) -> seekAll(c, s, id, position, version))
+                            .isPresent();
+                }
+            }
+            next = nextVersions(version);
         }
         requireKnown(known);
+    }
+
+    /** Returns for each shard the lowest version of the consumer's partitions above this one, if there is one. */
+    private Map<Shard, Integer> nextVersions(int version) {
+        Map<Shard, Integer> next = new LinkedHashMap<>();
+        for (Shard shard : shards.all()) {
+            call(
+                            "move",
+                            shard,
+                            (c, s, id) ->
+                                    s.tables().shardBarriers().versions(c, id).values())
+                    .ifPresent(versions -> versions.stream()
+                            .filter(each -> each > version)
+                            .min(Comparator.naturalOrder())
+                            .ifPresent(lowest -> next.put(shard, lowest)));
+        }
+        return next;
     }
 
     /** Rejects the offset before any partition is moved. One that retention removes afterwards is out of range. */
@@ -124,21 +157,21 @@ final class Control implements ConsumerControl {
         }
     }
 
-    /** By one statement: the rows that it locks keep heartbeats and commits from theirs. */
-    private long seekAll(Connection connection, Shard shard, int consumerId, StartPosition position) {
+    /** Moves the partitions of a version. By one statement: the rows that it locks keep heartbeats and commits from theirs. */
+    private long seekAll(Connection connection, Shard shard, int consumerId, StartPosition position, int version) {
         Tables tables = shard.tables();
-        return tables.leases()
-                .seek(
-                        connection,
-                        consumerId,
-                        tables.consumers().offsets(connection, consumerId, stream.name(), position));
+        Map<Integer, Integer> versions = tables.shardBarriers().versions(connection, consumerId);
+        Map<Integer, Long> offsets =
+                new TreeMap<>(tables.consumers().offsets(connection, consumerId, stream.name(), position));
+        offsets.keySet().removeIf(partition -> !Objects.equals(versions.get(partition), version));
+        return tables.leases().seek(connection, consumerId, offsets);
     }
 
     @Override
     public void seek(EventPosition position) {
         requireOwn(position);
         Shard shard = shards.get(position.shard());
-        Optional<Long> moved = seekOn(shard, (c, s, id) -> {
+        Optional<Long> moved = seekOn(shard, BEFORE_ALL_VERSIONS, (c, s, id) -> {
             requireExisting(c, s, position.partition(), position.offset());
             return (long) s.tables().leases().seek(c, id, Map.of(position.partition(), position.offset()));
         });
@@ -147,29 +180,35 @@ final class Control implements ConsumerControl {
 
     /**
      * Moves the consumer on a shard. Where keys have moved to other shards, these record it before: they hold the keys back until the
-     * consumer has handled the former events again. If the process dies in between, nothing has moved, and the others are released by
-     * the next report of a member.
+     * consumer has handled the former events again. If the process dies in between, nothing has moved, and the members release the
+     * others after a while.
+     *
+     * @param version the lowest one of the partitions that it moves: only those of higher ones wait for them
      */
-    private Optional<Long> seekOn(Shard shard, Work<Long> seek) {
+    private Optional<Long> seekOn(Shard shard, int version, Work<Long> seek) {
         for (int attempt = 1; attempt <= SEEK_ATTEMPTS_MAX; attempt++) {
-            int version = shard.mapVersion();
-            Map<Shard, Long> seeks = readSeeks(version == 1 ? List.of(shard) : shards.all());
+            int mapVersion = shard.mapVersion();
+            Map<Shard, Long> seeks = readSeeks(mapVersion == 1 ? List.of(shard) : shards.all());
             Long own = seeks.get(shard);
             if (own == null) {
                 return Optional.empty();
             }
-            if (version > 1) {
+            if (mapVersion > 1) {
                 for (Shard receiver : shards.all()) {
-                    hold(receiver, seeks);
+                    hold(receiver, seeks, version);
                 }
             }
             Optional<Long> moved = changeOn(
                     "move",
                     shard,
-                    (c, s, id) -> s.tables().shardBarriers().countSeek(c, id, own, version)
+                    (c, s, id) -> s.tables().shardBarriers().countSeek(c, id, own, mapVersion)
                             ? seek.run(c, s, id)
                             : NOT_COUNTED);
             if (moved.isEmpty() || moved.get() != NOT_COUNTED) {
+                if (mapVersion > 1) {
+                    seeks.remove(shard);
+                    countNothingMoved(seeks, mapVersion);
+                }
                 return moved;
             }
             try { // another call has moved the consumer, or keys have moved
@@ -182,6 +221,21 @@ final class Control implements ConsumerControl {
                 + shard + ", because other calls move it at the same time; retry the call");
     }
 
+    /** Counts on other shards, where the consumer was not moved: what members read there from now on is accepted again. */
+    private void countNothingMoved(Map<Shard, Long> seeks, int mapVersion) {
+        for (var each : seeks.entrySet()) {
+            try {
+                changeOn(
+                        "move",
+                        each.getKey(),
+                        (c, s, id) ->
+                                s.tables().shardBarriers().countSeek(c, id, each.getValue(), mapVersion) ? 1L : 0L);
+            } catch (EventSqlException e) {
+                LOG.debug("Consumer {} of stream {} waits until members count it", consumer, stream.name(), e);
+            }
+        }
+    }
+
     /** Returns how often the consumer was moved on each shard that knows it. */
     private Map<Shard, Long> readSeeks(List<Shard> of) {
         Map<Shard, Long> seeks = new LinkedHashMap<>();
@@ -192,7 +246,7 @@ final class Control implements ConsumerControl {
         return seeks;
     }
 
-    private void hold(Shard receiver, Map<Shard, Long> seeks) {
+    private void hold(Shard receiver, Map<Shard, Long> seeks, int version) {
         Map<Integer, Long> next = new TreeMap<>();
         seeks.forEach((giver, number) -> {
             if (giver != receiver) {
@@ -200,7 +254,7 @@ final class Control implements ConsumerControl {
             }
         });
         changeOn("hold", receiver, (c, s, id) -> {
-            s.tables().shardBarriers().holdReceivers(c, id, next.keySet(), next.values());
+            s.tables().shardBarriers().holdReceivers(c, id, next.keySet(), next.values(), version);
             return 0L;
         });
     }
@@ -284,7 +338,7 @@ final class Control implements ConsumerControl {
     public void delete() {
         if (shards.haveMoved()) {
             Map<Shard, Long> seeks = readSeeks(shards.all());
-            seeks.keySet().forEach(receiver -> hold(receiver, seeks));
+            seeks.keySet().forEach(receiver -> hold(receiver, seeks, BEFORE_ALL_VERSIONS));
         }
         change("delete", (c, shard, id) -> {
             shard.require().allowLongStatements(c, DELETE_TIME_MAX);

@@ -20,6 +20,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -34,6 +35,9 @@ import org.slf4j.LoggerFactory;
 final class ShardBarriers {
     private static final Logger LOG = LoggerFactory.getLogger(ShardBarriers.class);
 
+    /** The process of a seek has died if reports are still rejected after this time; or it tries again. */
+    private static final long SEEK_MAX_NANOS = TimeUnit.SECONDS.toNanos(10);
+
     private final Shards shards;
     private final WakeUp wakeUp;
     private final ServiceThread thread = new ServiceThread("eventsql-shard-barriers", this::checkNext);
@@ -42,6 +46,7 @@ final class ShardBarriers {
     private final FailureSeries failures = new FailureSeries();
 
     private final Map<Shard, FailureSeries> failuresOfGivers = new HashMap<>();
+    private final Map<ConsumerOnGiver, Rejection> rejections = new HashMap<>();
     private boolean started;
 
     ShardBarriers(Shards shards, WakeUp wakeUp) {
@@ -61,6 +66,15 @@ final class ShardBarriers {
      * @param parkedKeys the hash of each key that has moved from there to the receiver, and is still parked there
      */
     private record Report(long seeks, Map<String, Long> parkedKeys) {}
+
+    private record ConsumerOnGiver(Shard giver, int id) {}
+
+    /**
+     * The first rejection of what was read after a number of seeks.
+     *
+     * @param atNanos when it was (nano time)
+     */
+    private record Rejection(long seeks, long atNanos) {}
 
     /** Checks soon whether a consumer waits on a shard for what it has handled or redriven on others in the meantime. */
     synchronized void request(Shard shard, Membership membership) {
@@ -149,14 +163,26 @@ final class ShardBarriers {
                 .transaction(c -> receiver.tables()
                         .shardBarriers()
                         .pass(c, request.consumerId(), version, giver.number(), report.seeks(), report.parkedKeys()));
-        if (!passed.accepted()) {
-            // It was to be moved on the giver, and that was interrupted: what is read after this counts.
+        ConsumerOnGiver consumer = new ConsumerOnGiver(giver, idOfGiver);
+        if (passed.accepted()) {
+            rejections.remove(consumer);
+        } else if (isInterrupted(consumer, report.seeks())) { // what is read after this counts
             giver.readSlots();
             giver.require()
                     .transaction(c ->
                             giver.tables().shardBarriers().countSeek(c, idOfGiver, report.seeks(), giver.mapVersion()));
         }
         return passed.changed();
+    }
+
+    /** Returns whether the consumer was to be moved on the giver, and that was interrupted: it lasts too long. */
+    private boolean isInterrupted(ConsumerOnGiver consumer, long seeks) {
+        Rejection first = rejections.get(consumer);
+        if (first == null || first.seeks() != seeks) {
+            rejections.put(consumer, new Rejection(seeks, System.nanoTime()));
+            return false;
+        }
+        return System.nanoTime() - first.atNanos() > SEEK_MAX_NANOS;
     }
 
     /** Returns nothing if the consumer has not handled the partitions yet. */

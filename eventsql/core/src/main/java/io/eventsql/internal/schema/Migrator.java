@@ -91,7 +91,8 @@ public final class Migrator {
             new SqlFile(42, "outbox/V42__erased_tombstones.sql"),
             new SqlFile(43, "shard/V43__key_pages.sql"),
             new SqlFile(44, "outbox/V44__owner_of_functions.sql"),
-            new SqlFile(45, "shard/V45__setting_names.sql"));
+            new SqlFile(45, "shard/V45__setting_names.sql"),
+            new SqlFile(46, "shard/V46__seeks_in_order.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

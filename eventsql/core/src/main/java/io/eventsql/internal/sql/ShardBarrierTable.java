@@ -29,6 +29,15 @@ public final class ShardBarrierTable {
     // Indexes: the primary keys and parked_event_of_key. Locks the rows of parked_key that it inserts.
     private static final String KEYS_TO_MOVE = "SELECT * FROM eventsql.keys_to_move_v1(?, ?, ?::int[])";
 
+    // Indexes: the primary keys. Takes no lock.
+    private static final String MOVED_BY = """
+            SELECT p.partition, coalesce(max(m.map_version), 0)
+            FROM eventsql.consumer c
+            JOIN eventsql.consumer_partition p USING (consumer_id)
+            LEFT JOIN eventsql.moved_partition m ON m.stream_id = c.stream_id AND m.partition <= p.partition
+            WHERE c.consumer_id = ?
+            GROUP BY p.partition""";
+
     // Index: the primary key. Takes no lock.
     private static final String SEEKS = "SELECT eventsql.seeks_v1(?, ?)";
 
@@ -36,7 +45,7 @@ public final class ShardBarrierTable {
     private static final String PASS = """
             SELECT accepted, changed FROM eventsql.pass_shard_v2(?, ?, ?, ?, ?::text[], ?::bigint[])""";
     private static final String COUNT_SEEK = "SELECT eventsql.count_seek_v1(?, ?, ?)";
-    private static final String HOLD = "SELECT eventsql.hold_receivers_v1(?, ?::int[], ?::bigint[])";
+    private static final String HOLD = "SELECT eventsql.hold_receivers_v2(?, ?::int[], ?::bigint[], ?)";
 
     private final SqlSchema schema;
 
@@ -111,6 +120,17 @@ public final class ShardBarrierTable {
                 .getValues(0, String.class);
     }
 
+    /**
+     * Returns for each partition of a consumer the version of the slot map by which it received keys of other shards; if it received
+     * none, that of the partitions before it, to which its keys may have moved; 0: of none. A partition waits only for those of lower
+     * versions, on this shard also for those of the same one.
+     */
+    public Map<Integer, Integer> versions(Connection connection, int consumerId) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(MOVED_BY), consumerId)
+                .intoMap(r -> r.get(0, Integer.class), r -> r.get(1, Integer.class));
+    }
+
     /** Returns how often a consumer was moved on a shard, as far as this one knows. */
     public long seeks(Connection connection, int consumerId, int shard) {
         return Objects.requireNonNull((Long) Jooq.using(connection).fetchValue(schema.sql(SEEKS), consumerId, shard));
@@ -160,10 +180,16 @@ public final class ShardBarrierTable {
      * Holds a consumer back on this shard, because it is going to be moved on others.
      *
      * @param seeks how often it will have been moved on each of these shards
+     * @param version in partitions of higher versions, see {@link #versions}
      */
     public void holdReceivers(
-            Connection connection, int consumerId, Collection<Integer> givers, Collection<Long> seeks) {
+            Connection connection, int consumerId, Collection<Integer> givers, Collection<Long> seeks, int version) {
         Jooq.using(connection)
-                .fetch(schema.sql(HOLD), consumerId, givers.toArray(Integer[]::new), seeks.toArray(Long[]::new));
+                .fetch(
+                        schema.sql(HOLD),
+                        consumerId,
+                        givers.toArray(Integer[]::new),
+                        seeks.toArray(Long[]::new),
+                        version);
     }
 }
