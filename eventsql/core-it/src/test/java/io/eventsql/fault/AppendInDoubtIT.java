@@ -249,7 +249,7 @@ class AppendInDoubtIT {
     @Test
     void publish_lateOriginalOfAbandonedBatch_isNotStoredAfterLaterBatch() throws Exception {
         open(
-                settings().networkTimeout(Duration.ofMillis(200)).publishTimeout(Duration.ofMillis(500)),
+                settings().networkTimeout(Duration.ofMillis(200)).publishTimeout(Duration.ofSeconds(2)),
                 TestStreams.of("abandoned").withPartitions(1));
         proxy.planRequests("first_key", number -> RequestFault.HOLD_REQUEST);
         assertThatThrownBy(() -> eventSql.publisher().publish("abandoned", Event.ofText("first_key", "first")))

@@ -27,7 +27,12 @@ import org.junit.jupiter.api.Test;
 class ClosingPublisherIT extends PublishFixture {
     @Test
     void close_callsAreQueued_eachFailsWithItsOutcome() throws Exception {
-        EventSql eventSql = open(dataSource(), settings().bufferBytes(100_000).appendConnections(1));
+        EventSql eventSql = open(
+                dataSource(),
+                settings()
+                        .publishTimeout(Duration.ofSeconds(60))
+                        .bufferBytes(100_000)
+                        .appendConnections(1));
         String stream = newStream(eventSql, 1);
         whilePartitionsAreLocked(() -> {
             CompletableFuture<EventPosition> sent = publish(eventSql, stream, "k", "sent");
