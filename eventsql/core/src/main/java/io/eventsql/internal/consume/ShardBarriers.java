@@ -30,7 +30,7 @@ import org.slf4j.LoggerFactory;
  * there: databases do not see each other. Members that lack partitions or have parked keys ask for it; one thread for all of them,
  * because a shard may be unavailable. Thread-safe.
  *
- * <p>A report counts only if the consumer was not moved on the giver since it was read there: see {@link Control}.
+ * <p>A report counts only if the consumer was not moved on the giver since it was read there: see {@link ConsumerSeek}.
  */
 final class ShardBarriers {
     private static final Logger LOG = LoggerFactory.getLogger(ShardBarriers.class);

@@ -29,14 +29,22 @@ public final class ShardBarrierTable {
     // Indexes: the primary keys and parked_event_of_key. Locks the rows of parked_key that it inserts.
     private static final String KEYS_TO_MOVE = "SELECT * FROM eventsql.keys_to_move_v1(?, ?, ?::int[])";
 
-    // Indexes: the primary keys. Takes no lock.
-    private static final String MOVED_BY = """
-            SELECT p.partition, coalesce(max(m.map_version), 0)
-            FROM eventsql.consumer c
-            JOIN eventsql.consumer_partition p USING (consumer_id)
-            LEFT JOIN eventsql.moved_partition m ON m.stream_id = c.stream_id AND m.partition <= p.partition
-            WHERE c.consumer_id = ?
-            GROUP BY p.partition""";
+    // Indexes: the primary keys. Takes no lock. A barrier without an end closes a partition that was not in use yet.
+    private static final String VERSIONS = """
+            WITH RECURSIVE own AS (
+                SELECT c.stream_id, p.partition, coalesce(m.map_version, 0) AS version
+                FROM eventsql.consumer c
+                JOIN eventsql.consumer_partition p USING (consumer_id)
+                LEFT JOIN eventsql.moved_partition m ON m.stream_id = c.stream_id AND m.partition = p.partition
+                WHERE c.consumer_id = ?
+            ), after AS (
+                SELECT o.stream_id, o.partition, o.partition AS giver FROM own o
+                UNION
+                SELECT a.stream_id, a.partition, b.giver
+                FROM after a JOIN eventsql.partition_barrier b ON b.stream_id = a.stream_id AND b.partition = a.giver
+                WHERE b.end_offset < 9223372036854775807
+            )
+            SELECT a.partition, max(o.version) FROM after a JOIN own o ON o.partition = a.giver GROUP BY a.partition""";
 
     // Index: the primary key. Takes no lock.
     private static final String SEEKS = "SELECT eventsql.seeks_v1(?, ?)";
@@ -121,13 +129,13 @@ public final class ShardBarrierTable {
     }
 
     /**
-     * Returns for each partition of a consumer the version of the slot map by which it received keys of other shards; if it received
-     * none, that of the partitions before it, to which its keys may have moved; 0: of none. A partition waits only for those of lower
-     * versions, on this shard also for those of the same one.
+     * Returns for each partition of a consumer the version of the slot map by which it received keys of other shards, or the highest
+     * one of those of this shard that it waits for; 0: none of them received any. A partition waits only for those of lower versions,
+     * on this shard also for those of the same one.
      */
     public Map<Integer, Integer> versions(Connection connection, int consumerId) {
         return Jooq.using(connection)
-                .fetch(schema.sql(MOVED_BY), consumerId)
+                .fetch(schema.sql(VERSIONS), consumerId)
                 .intoMap(r -> r.get(0, Integer.class), r -> r.get(1, Integer.class));
     }
 
