@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.fixture.BlockedRelays;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
@@ -244,17 +245,14 @@ class DeleteStreamIT {
 
     @Test
     void delete_eventsWaitInTheOutbox_isRefused() throws SQLException {
-        try (Connection blocker = shard().getConnection();
+        try (BlockedRelays ignored = BlockedRelays.of(shard());
                 Connection transaction = shard().getConnection()) {
-            blocker.setAutoCommit(false);
-            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE");
             transaction.setAutoCommit(false);
             eventSql.outbox().publish(transaction, STREAM, Event.ofText("k", "{}"));
             transaction.commit();
             assertThatThrownBy(this::delete)
                     .isInstanceOf(EventSqlException.class)
                     .hasMessageContaining("events for it wait in the outbox");
-            blocker.rollback();
         }
         await().atMost(DEADLINE)
                 .until(() -> eventSql.previewDeleteStream(STREAM).events() == 1);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.fixture.BlockedRelays;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
@@ -107,9 +108,7 @@ class RelayCrashIT {
     @Timeout(120)
     void publish_processKilledBeforeRelay_anotherProcessDelivers() throws Exception {
         open().close(); // creates the tables and the stream
-        try (Connection blocker = standalone.getConnection()) {
-            blocker.setAutoCommit(false);
-            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // blocks the relay of this outbox
+        try (BlockedRelays ignored = BlockedRelays.of(standalone)) {
             try (ChildProcess process = process("p", 1, standalone)) {
                 process.awaitLine("READY");
                 while (Sql.queryLong(standalone, "SELECT count(*) FROM bill") < 10) {
@@ -120,7 +119,6 @@ class RelayCrashIT {
             assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox"))
                     .as("committed events still in the outbox")
                     .isEqualTo(Sql.queryLong(standalone, "SELECT count(*) FROM bill"));
-            blocker.rollback();
         }
         try (EventSql another = open()) {
             OutboxLoad.awaitRelayed(another.outbox());

@@ -180,7 +180,7 @@ class MovedKeysIT {
                 .until(() -> three.consumer(STREAM, "c").state().stream().allMatch(partition -> partition.lag() == 0));
     }
 
-    /** A database whose answers take longer than several heartbeats. */
+    /** A database that answers more slowly than members send heartbeats. */
     private static final class SlowDataSource extends DelegatingDataSource {
         private volatile boolean isSlow;
 

@@ -15,6 +15,7 @@ import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.fixture.BlockedRelays;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
@@ -500,13 +501,11 @@ abstract class OutboxContract {
                 .allMatch(b -> b.events() == 0
                         && b.refusedEvents() == 0
                         && b.oldestAge().isZero());
-        try (Connection blocker = begin()) {
-            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // blocks every relay
+        try (BlockedRelays ignored = BlockedRelays.of(database)) {
             publishCommitted("one", "two", "three");
             await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(backlog().oldestAge()).isPositive());
             assertThat(backlog().events()).isEqualTo(3);
-            blocker.rollback();
         }
         awaitStored("one", "two", "three");
         await().atMost(Duration.ofSeconds(120))

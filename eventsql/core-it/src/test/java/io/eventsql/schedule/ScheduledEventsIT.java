@@ -14,6 +14,7 @@ import io.eventsql.ScheduleId;
 import io.eventsql.ScheduledEvent;
 import io.eventsql.StoredEvent;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.fixture.BlockedRelays;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
@@ -96,7 +97,8 @@ class ScheduledEventsIT {
         open(3);
         Random random = Seeds.random("schedule_manyTimes");
         Map<String, UUID> ids = new HashMap<>();
-        try (RelaysStopped ignored = RelaysStopped.of(cluster)) { // until all are scheduled, however long that takes
+        try (BlockedRelays ignored =
+                BlockedRelays.of(cluster.dataSources())) { // until all are scheduled, however long that takes
             Instant begin = Instant.now().plusMillis(500);
             for (int i = 0; i < 200; i++) {
                 Event event = i % 4 == 0 ? Event.ofText("" + i) : Event.ofText("k" + i % 10, "" + i);
@@ -116,28 +118,6 @@ class ScheduledEventsIT {
             }
         }
         assertThat(eventSql.scheduledEvents(null, null, 1)).isEmpty();
-    }
-
-    /** Locks what a relay locks to take events: until it is closed, due events of these databases wait. */
-    private record RelaysStopped(List<Connection> connections) implements AutoCloseable {
-        static RelaysStopped of(TestCluster cluster) throws SQLException {
-            RelaysStopped stopped = new RelaysStopped(new ArrayList<>());
-            for (DataSource database : cluster.dataSources()) {
-                Connection connection = database.getConnection();
-                stopped.connections.add(connection);
-                connection.setAutoCommit(false);
-                Sql.query(connection, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE");
-            }
-            return stopped;
-        }
-
-        @Override
-        public void close() throws SQLException {
-            for (Connection connection : connections) {
-                connection.rollback();
-                connection.close();
-            }
-        }
     }
 
     @Test

