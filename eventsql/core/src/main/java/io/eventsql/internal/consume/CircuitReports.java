@@ -3,6 +3,7 @@ package io.eventsql.internal.consume;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.consume.CircuitBreaker.Pause;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ForeignErrors;
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
@@ -47,7 +48,8 @@ final class CircuitReports {
                     assignment,
                     "circuit breaker open: " + pause.failures() + " events in a row failed for good, offset "
                             + event.offset() + ": " + ForeignErrors.text(error),
-                    0);
+                    0,
+                    new FailureSeries());
         }
     }
 
@@ -55,19 +57,19 @@ final class CircuitReports {
     void closed(Assignment assignment) {
         LOG.info("Circuit breaker of {} closed: a call of the handler succeeded", assignment.name());
         listeners.call(l -> l.circuitBreakerClosed(assignment.name()));
-        store(assignment, null, 0);
+        store(assignment, null, 0, new FailureSeries());
     }
 
     /** Stores, in the background, why the circuit is open, or that it is closed, whichever it is by then. */
-    private void store(Assignment assignment, @Nullable String whyOpen, long delayMs) {
+    private void store(Assignment assignment, @Nullable String whyOpen, long delayMs, FailureSeries failures) {
         shard.inBackground(delayMs, () -> {
             if (!assignment.hasEnded()) {
-                storeNow(assignment, whyOpen, delayMs > 0);
+                storeNow(assignment, whyOpen, failures);
             }
         });
     }
 
-    private void storeNow(Assignment assignment, @Nullable String whyOpen, boolean isRetry) {
+    private void storeNow(Assignment assignment, @Nullable String whyOpen, FailureSeries failures) {
         String condition = assignment.circuit().isOpen() ? whyOpen : null;
         try {
             shard.require()
@@ -79,14 +81,14 @@ final class CircuitReports {
                                     assignment.memberId(),
                                     assignment.partition(),
                                     condition));
-        } catch (SQLException e) {
-            report(assignment, condition == null ? "closed" : "open", isRetry, e);
-            store(assignment, whyOpen, STORE_RETRY_MS);
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
+            report(assignment, condition == null ? "closed" : "open", failures, e);
+            store(assignment, whyOpen, STORE_RETRY_MS, failures);
         }
     }
 
-    private static void report(Assignment assignment, String condition, boolean isRetry, SQLException e) {
-        if (isRetry) {
+    private static void report(Assignment assignment, String condition, FailureSeries failures, Exception e) {
+        if (!failures.add(e.toString()).isNew()) {
             LOG.debug("Storing that the circuit breaker of {} is {} failed again", assignment.name(), condition, e);
             return;
         }

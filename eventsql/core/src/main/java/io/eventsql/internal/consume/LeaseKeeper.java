@@ -5,14 +5,17 @@ import io.eventsql.Settings;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -61,12 +64,12 @@ final class LeaseKeeper implements WakeUpTarget {
     private final HeartbeatSender sender;
 
     private final ServiceThread thread;
-    private int failures;
+    private final FailureSeries failures = new FailureSeries();
     /** Attempts to take that returned nothing, since one did. */
     private int emptyTakes;
 
     private final HistoryRecovery recovery;
-    private int recoveryFailures;
+    private final Map<ShardMember, FailureSeries> unrecovered = new HashMap<>();
 
     LeaseKeeper(
             Shard shard,
@@ -166,6 +169,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private void run() throws InterruptedException {
         HeartbeatSchedule.Due due = schedule.await();
         requestTurns(participants, p -> due.isRequestedFor(p.member().consumerId()));
+        long retryMs = RETRY_MAX_MS; // after an Error
         boolean done = false;
         try {
             letClosedLeave();
@@ -175,18 +179,19 @@ final class LeaseKeeper implements WakeUpTarget {
             letClosedLeave();
             done = conflict == null;
             if (conflict != null) {
-                report(conflict);
+                retryMs = report(conflict);
             }
         } catch (SQLException | RuntimeException e) {
-            report(e);
+            retryMs = report(e);
         } finally {
-            if (!done) { // after an Error, too
-                schedule.scheduleAt(System.nanoTime() + retryNanos());
-                failures++;
+            if (!done) {
+                schedule.scheduleAt(
+                        System.nanoTime() + Math.min(heartbeatNanos, TimeUnit.MILLISECONDS.toNanos(retryMs)));
             }
         }
-        if (done) {
-            failures = 0;
+        int ended = done ? failures.end() : 0;
+        if (ended > 0) {
+            LOG.info("Heartbeats on {} work again after {} failed attempts", shard, ended);
         }
     }
 
@@ -309,6 +314,7 @@ final class LeaseKeeper implements WakeUpTarget {
         turns.remove(participant);
         sender.remove(participant);
         fetchers.remove(member);
+        unrecovered.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();
     }
@@ -341,12 +347,15 @@ final class LeaseKeeper implements WakeUpTarget {
             try {
                 if (recovery.recover(member)) {
                     participant.committer().request(); // assignments that continue may have something to commit
-                    recoveryFailures = 0;
+                    unrecovered.remove(member);
                     schedule.requestHeartbeat();
                 }
             } catch (SQLException | UnknownStreamException e) {
                 schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RECOVERY_RETRY_MS));
-                if (recoveryFailures++ == 0) {
+                if (unrecovered
+                        .computeIfAbsent(member, m -> new FailureSeries())
+                        .add(e.toString())
+                        .isNew()) {
                     LOG.error(
                             "Consumer {} of stream {} cannot continue on {}, whose database was restarted, failed over or was"
                                     + " restored; retrying every {} ms: {}",
@@ -360,18 +369,15 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    private long retryNanos() {
-        long retryMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10));
-        return Math.min(heartbeatNanos, TimeUnit.MILLISECONDS.toNanos(retryMs));
-    }
-
-    private void report(Exception e) {
-        long delayMs = TimeUnit.NANOSECONDS.toMillis(retryNanos());
-        if (failures == 0) {
-            LOG.warn("Heartbeat on {} failed; retrying in {} ms: {}", shard, delayMs, e.toString());
+    /** Returns the pause before the next attempt. */
+    private long report(Exception e) {
+        FailureSeries.Failure failure = failures.add(e.toString());
+        if (failure.isNew()) {
+            LOG.warn("Heartbeat on {} failed; retrying in {} ms: {}", shard, failure.retryMs(), e.toString());
         } else {
-            LOG.debug("Heartbeat on {} failed again; retrying in {} ms", shard, delayMs, e);
+            LOG.debug("Heartbeat on {} failed again; retrying in {} ms", shard, failure.retryMs(), e);
         }
+        return failure.retryMs();
     }
 
     void close(CloseDeadline deadline) throws InterruptedException {

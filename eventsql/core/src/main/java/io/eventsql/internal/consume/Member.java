@@ -7,6 +7,8 @@ import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ConsumerTable;
+import io.eventsql.internal.sql.StreamTable;
+import io.eventsql.internal.thread.FailureSeries;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -88,24 +90,30 @@ final class Member implements Subscription {
         try {
             joinNow(shard, false);
         } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
+            joinLater(shard, new FailureSeries(), e);
+        }
+    }
+
+    private void joinLater(Shard shard, FailureSeries failures, Throwable failure) {
+        if (failures.add(failure.toString()).isNew()) {
             LOG.warn(
                     "Consumer {} failed to join {}; retrying every {} ms: {}",
                     spec.name(),
                     shard,
                     JOIN_RETRY_MS,
-                    e.getMessage());
-            joinLater(shard);
+                    failure.getMessage());
+        } else {
+            LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, failure);
         }
-    }
-
-    private void joinLater(Shard shard) {
         shard.inBackground(JOIN_RETRY_MS, () -> {
+            if (closed) {
+                return;
+            }
             try {
                 joinNow(shard, true);
-                LOG.debug("Consumer {} has joined {}", spec.name(), shard);
+                LOG.info("Consumer {} has joined {} after {} failed attempts", spec.name(), shard, failures.end());
             } catch (Throwable e) { // a data source may throw anything
-                joinLater(shard);
-                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
+                joinLater(shard, failures, e);
             }
         });
     }
@@ -115,10 +123,10 @@ final class Member implements Subscription {
             return;
         }
         String incarnation = shard.incarnation(); // before the ids
-        int streamId = shard.readOrCreateStream(stream).id();
-        int consumerId = shard.require().transaction(connection -> register(connection, shard, streamId, late));
+        StreamTable.Row row = shard.readOrCreateStream(stream); // it may have been created anew
+        int consumerId = shard.require().transaction(connection -> register(connection, shard, row.id(), late));
         Membership membership =
-                new Membership(id, name, shard.number(), incarnation, consumerId, streamId, spec, stream);
+                new Membership(id, name, shard.number(), incarnation, consumerId, row.id(), spec, row.spec());
         synchronized (this) {
             if (!closed) {
                 pipelines.add(ShardPipeline.start(context, shard, owner.startThreads(shard), membership));

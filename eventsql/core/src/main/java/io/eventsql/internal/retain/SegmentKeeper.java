@@ -4,6 +4,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.SegmentTable.Room;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import java.sql.SQLException;
 import java.util.Map;
 import java.util.OptionalInt;
@@ -31,6 +32,9 @@ public final class SegmentKeeper {
 
     /** What is known of a partition's segments. Thread-safe. */
     private static final class Segments {
+        /** Of adding in the background, by one task at a time. */
+        private final FailureSeries failures = new FailureSeries();
+
         /** {@code null} until segments were added. */
         private @Nullable Room room;
 
@@ -103,15 +107,15 @@ public final class SegmentKeeper {
                 known.remove(partition, segments);
                 return;
             }
-            if (failures > 0) {
+            if (segments.failures.end() > 0) {
                 LOG.info("Added segments to partition {} of stream {} on {}", partition.number(), stream.name(), shard);
             }
             if (segments.added(room)) {
                 shard.inBackground(() -> addInBackground(shard, stream, partition, segments, 0));
             }
-        } catch (SQLException e) {
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
             long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, BACKOFF_SHIFT_MAX));
-            if (failures == 0) {
+            if (segments.failures.add(e.toString()).isNew()) {
                 LOG.warn(
                         "Adding segments to partition {} of stream {} on {} failed; retrying in {} ms: {}",
                         partition.number(),

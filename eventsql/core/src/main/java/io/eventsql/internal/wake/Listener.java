@@ -4,6 +4,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.BorrowedConnection;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -33,7 +34,7 @@ final class Listener {
     private final ServiceThread thread;
     private boolean started;
     private boolean missingSignalsReported;
-    private boolean failureReported;
+    private final FailureSeries failures = new FailureSeries();
 
     /**
      * @param self the sender id of this process; its own signals are ignored
@@ -82,21 +83,21 @@ final class Listener {
     }
 
     private void report(Exception e) {
-        if (failureReported) {
-            LOG.debug("Listening on {} failed again; reconnecting in {} ms", shard, RECONNECT_PAUSE_MS, e);
-        } else {
-            failureReported = true;
+        String reason = SqlErrors.message(e);
+        if (failures.add(reason).isNew()) {
             LOG.warn(
                     "Listening on {} failed; reconnecting every {} ms, consumers poll until then: {}",
                     shard,
                     RECONNECT_PAUSE_MS,
-                    SqlErrors.message(e));
+                    reason);
+        } else {
+            LOG.debug("Listening on {} failed again; reconnecting in {} ms", shard, RECONNECT_PAUSE_MS, e);
         }
     }
 
     private void listen(Connection connection) throws SQLException {
         shard.tables().notifications().listen(connection);
-        failureReported = false;
+        failures.end();
         targets.forEach(WakeUpTarget::wakeAll); // earlier signals were missed
         notifier.request(Signal.Change.none()); // by its own thread: this one has borrowed a connection
         boolean signalReceived = false;
