@@ -147,7 +147,7 @@ public final class EventSql implements AutoCloseable {
                 stream -> {
                     StreamSpec spec = streams.require(stream);
                     return shards.all().stream()
-                            .mapToInt(shard -> shard.map(spec).partitions())
+                            .mapToInt(shard -> shard.streams().map(spec).partitions())
                             .max()
                             .orElse(spec.partitions());
                 },

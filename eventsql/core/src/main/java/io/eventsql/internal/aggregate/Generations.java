@@ -138,7 +138,7 @@ final class Generations {
 
     /** Lets a shard serve the generation that is being rebuilt if it contains what the old one does. */
     void serveIfCaughtUp(Shard shard, State state, int generation) throws SQLException {
-        OptionalInt streamId = shard.readStreamId(stream);
+        OptionalInt streamId = shard.streams().readId(stream);
         if (streamId.isEmpty()) {
             return;
         }

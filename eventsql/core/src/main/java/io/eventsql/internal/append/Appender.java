@@ -199,7 +199,7 @@ final class Appender {
     /** Not if the stream is closed until a move is complete, or was: then the version has another sign. */
     private boolean isMapReplaced(PublishCall call) {
         return Math.abs(call.map().version())
-                != Math.abs(shard.map(call.stream()).version());
+                != Math.abs(shard.streams().map(call.stream()).version());
     }
 
     /** The calls keep their number: they neither wait in the queue nor go to other partitions. */
@@ -267,9 +267,9 @@ final class Appender {
             boolean hasChanged = false;
             for (PublishCall call : batch.calls()) {
                 if (names.add(call.stream().name())) {
-                    shard.findStream(call.stream().name());
+                    shard.streams().find(call.stream().name());
                 }
-                hasChanged |= !call.map().equals(shard.map(call.stream()));
+                hasChanged |= !call.map().equals(shard.streams().map(call.stream()));
             }
             if (hasChanged) {
                 return Remedy.REROUTE;
@@ -294,7 +294,7 @@ final class Appender {
         boolean hasGrown = false;
         for (PublishCall call : batch.calls()) {
             hasGrown |= call.map().hasGrown();
-            shard.forgetStream(call.stream().name());
+            shard.streams().forget(call.stream().name());
             context.streams().forget(call.stream().name());
         }
         if (hasGrown) {

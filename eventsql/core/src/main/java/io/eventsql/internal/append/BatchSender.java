@@ -123,12 +123,12 @@ final class BatchSender {
      * the others; a stream that was dropped is not created again.
      */
     private int streamId(StreamSpec stream) throws SQLException {
-        OptionalInt known = shard.findStreamId(stream);
+        OptionalInt known = shard.streams().findId(stream);
         if (known.isPresent()) {
             return known.getAsInt();
         }
         try {
-            return shard.ensureStream(stream);
+            return shard.streams().ensure(stream);
         } catch (UnknownStreamException e) {
             throw dropped(stream, e);
         } catch (SQLException e) {

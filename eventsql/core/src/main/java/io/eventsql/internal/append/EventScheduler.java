@@ -131,9 +131,9 @@ final class EventScheduler {
         /** A shard that was not available when the stream was created gets it as it is on the others now. */
         private void ensureStream(Shard shard) throws SQLException {
             try {
-                if (shard.findStreamId(streams.require(stream.name())).isEmpty()) {
+                if (shard.streams().findId(streams.require(stream.name())).isEmpty()) {
                     streams.forget(stream.name());
-                    shard.ensureStream(streams.require(stream.name()));
+                    shard.streams().ensure(streams.require(stream.name()));
                 }
             } catch (UnknownStreamException e) {
                 throw e;
@@ -153,7 +153,7 @@ final class EventScheduler {
             switch (SqlErrors.state(e)) {
                 case SqlErrors.MAY_BE_MOVED -> throw unknown(e);
                 case SqlErrors.NO_PARTITION -> {
-                    shard.forgetStream(stream.name()); // the next attempt finds out whether it was deleted
+                    shard.streams().forget(stream.name()); // the next attempt finds out whether it was deleted
                     streams.forget(stream.name());
                 }
                 default -> {}

@@ -70,7 +70,7 @@ public final class KeyReader {
 
         private boolean isMissing() {
             try {
-                return shard.readStreamId(stream).isEmpty();
+                return shard.streams().readId(stream).isEmpty();
             } catch (SQLException e) {
                 return false;
             }

@@ -50,10 +50,10 @@ public final class LatestReader {
         Shard shard = shards.ofSlot(name, KeyHash.slot(hash));
         @Nullable Row row;
         try {
-            boolean exists = shard.readStreamId(stream).isPresent();
+            boolean exists = shard.streams().readId(stream).isPresent();
             while (shard != shards.ofSlot(name, KeyHash.slot(hash))) { // it has said that the key belongs elsewhere
                 shard = shards.ofSlot(name, KeyHash.slot(hash));
-                exists = shard.readStreamId(stream).isPresent();
+                exists = shard.streams().readId(stream).isPresent();
             }
             if (!exists) {
                 streams.requireCurrent(name); // which was deleted, or the shard was unavailable when it was created

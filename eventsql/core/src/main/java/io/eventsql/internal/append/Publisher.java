@@ -250,11 +250,11 @@ public final class Publisher implements EventPublisher {
             Shard to = router.chooseShardForEventsWithoutKey(call.stream());
             boolean hasRoom = false;
             if (to != from) {
-                call.reroute(to.map(call.stream()));
+                call.reroute(to.streams().map(call.stream()));
                 hasRoom = appender(to).offer(call.routedBy(routedBy));
             }
             if (!hasRoom) {
-                call.reroute(from.map(call.stream()));
+                call.reroute(from.streams().map(call.stream()));
             }
             (hasRoom ? moved : staying).add(call);
         }

@@ -72,11 +72,11 @@ final class Router {
         String key = event.key();
         if (key == null) {
             Shard shard = chooseShardForEventsWithoutKey(by);
-            return new Part(shard, FIRST, shard.map(stream), PublishCall.ANY_PARTITION, current.number());
+            return new Part(shard, FIRST, shard.streams().map(stream), PublishCall.ANY_PARTITION, current.number());
         }
         long hash = KeyHash.of(key);
         Shard shard = requireConfigured(stream, shards.get(by.owner(KeyHash.slot(hash))));
-        PartitionMap map = shard.map(stream);
+        PartitionMap map = shard.streams().map(stream);
         return new Part(shard, FIRST, map, new int[] {map.partition(hash)}, current.number());
     }
 
@@ -107,15 +107,19 @@ final class Router {
         if (haveNoKeys(events)) {
             int[] indexes = new int[events.size()];
             Arrays.setAll(indexes, i -> i);
-            return List.of(
-                    new Part(withoutKey, indexes, withoutKey.map(stream), PublishCall.ANY_PARTITION, current.number()));
+            return List.of(new Part(
+                    withoutKey,
+                    indexes,
+                    withoutKey.streams().map(stream),
+                    PublishCall.ANY_PARTITION,
+                    current.number()));
         }
         Shard[] shardOf = new Shard[events.size()];
         int[] partitionOf = new int[events.size()];
         int[] eventsOf = new int[shards.size()];
         boolean[] hasKeys = new boolean[shards.size()];
         PartitionMap[] mapOf = new PartitionMap[shards.size()];
-        shards.all().forEach(shard -> mapOf[shard.number()] = shard.map(stream));
+        shards.all().forEach(shard -> mapOf[shard.number()] = shard.streams().map(stream));
         int anyPartition = Math.floorMod(turn.get(), stream.partitions());
         for (int i = 0; i < events.size(); i++) {
             String key = events.get(i).key();
@@ -191,7 +195,7 @@ final class Router {
                 part.failAsNotStored(notConfigured(shard), null);
                 continue;
             }
-            part.reroute(shard.map(part.stream()));
+            part.reroute(shard.streams().map(part.stream()));
             routed.add(new Routed(shard, part.routedBy(next.number())));
         }
         return routed;

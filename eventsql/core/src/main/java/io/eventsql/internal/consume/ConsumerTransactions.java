@@ -43,7 +43,7 @@ final class ConsumerTransactions {
     /** Runs the statements in a transaction; returns nothing if the shard does not know the consumer. */
     <T> Optional<T> call(String action, Shard shard, Work<T> work) {
         try {
-            OptionalInt streamId = shard.readStreamId(stream);
+            OptionalInt streamId = shard.streams().readId(stream);
             if (streamId.isEmpty()) {
                 return Optional.empty();
             }

@@ -234,7 +234,7 @@ final class Control implements ConsumerControl {
         }
         Shard shard = shards.get(position.shard());
         try {
-            return shard.countPartitions(stream); // it may have grown
+            return shard.streams().countPartitions(stream); // it may have grown
         } catch (SQLException e) {
             throw new EventSqlException(
                     "Could not read the partitions of stream " + stream.name() + " on " + shard + ": " + e.getMessage(),

@@ -83,7 +83,7 @@ final class DeadLetters {
         /** @throws UnknownStreamException if the stream was deleted */
         @Override
         public void prepare() throws SQLException {
-            streamId = shard.ensureStream(stream());
+            streamId = shard.streams().ensure(stream());
         }
 
         /** Returns whether the event was not copied, because it was erased after it was fetched. */
@@ -155,7 +155,7 @@ final class DeadLetters {
     /** After the commit: signals the dead-letter stream's consumers. */
     void signalCopy(int partition) {
         try {
-            wakeUp.appended(shard, shard.ensureStream(stream()), partition);
+            wakeUp.appended(shard, shard.streams().ensure(stream()), partition);
         } catch (SQLException | UnknownStreamException e) {
             LOG.debug("Signalling consumers of {} failed; they poll", stream().name(), e);
         }
@@ -169,8 +169,8 @@ final class DeadLetters {
     private boolean addPartition(StreamSpec copies, int partition) {
         try {
             int needed = partition + 1;
-            if (shard.countPartitions(copies) < needed) {
-                int id = shard.ensureStream(copies);
+            if (shard.streams().countPartitions(copies) < needed) {
+                int id = shard.streams().ensure(copies);
                 shard.require().transaction(connection -> {
                     shard.tables().growth().addPartitions(connection, id, needed);
                     return needed;
@@ -202,7 +202,7 @@ final class DeadLetters {
     private boolean remedy(StreamSpec copies, Assignment assignment, SQLException failure) {
         String state = SqlErrors.state(failure);
         if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.OTHER_STREAM)) {
-            shard.forgetStream(copies.name());
+            shard.streams().forget(copies.name());
             return addPartition(copies, assignment.partition());
         }
         if (!SqlErrors.isMissingSegment(failure)) {
@@ -210,11 +210,11 @@ final class DeadLetters {
         }
         try {
             segments.ensureRoom(
-                    shard, assignment.incarnation(), copies, shard.ensureStream(copies), assignment.partition(), 1);
+                    shard, assignment.incarnation(), copies, shard.streams().ensure(copies), assignment.partition(), 1);
             return true;
         } catch (SQLException e) {
             if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
-                shard.forgetStream(copies.name());
+                shard.streams().forget(copies.name());
                 return true;
             }
             LOG.warn("Adding a segment to {} failed; retrying with the event: {}", copies.name(), e.getMessage());

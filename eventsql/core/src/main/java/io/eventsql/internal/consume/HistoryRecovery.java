@@ -65,7 +65,7 @@ final class HistoryRecovery {
         }
         Membership former = member.membership();
         String incarnation = shard.incarnation(); // before the ids
-        StreamTable.Row stream = shard.readOrCreateStream(former.stream());
+        StreamTable.Row stream = shard.streams().readOrCreate(former.stream());
         Stored stored;
         Map<Integer, Instant> times;
         try {

@@ -74,7 +74,7 @@ final class Member implements Subscription {
     private void findRegistration(Shard shard) {
         ConsumerTable consumers = shard.tables().consumers();
         try {
-            OptionalInt streamId = shard.findStreamId(stream);
+            OptionalInt streamId = shard.streams().findId(stream);
             if (streamId.isPresent()) {
                 long askedAtNanos = System.nanoTime();
                 shard.require()
@@ -123,7 +123,7 @@ final class Member implements Subscription {
             return;
         }
         String incarnation = shard.incarnation(); // before the ids
-        StreamTable.Row row = shard.readOrCreateStream(stream); // it may have been created anew
+        StreamTable.Row row = shard.streams().readOrCreate(stream); // it may have been created anew
         int consumerId = shard.require().transaction(connection -> register(connection, shard, row.id(), late));
         Membership membership =
                 new Membership(id, name, shard.number(), incarnation, consumerId, row.id(), spec, row.spec());

@@ -22,7 +22,7 @@ final class PositionReader {
         List<ConsumerPosition> positions = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {
-                OptionalInt streamId = shard.readStreamId(stream);
+                OptionalInt streamId = shard.streams().readId(stream);
                 if (streamId.isPresent()) {
                     positions.addAll(shard.require().read(c -> read(c, shard, streamId.getAsInt(), consumer)));
                 }

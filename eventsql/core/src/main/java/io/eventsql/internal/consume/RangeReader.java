@@ -53,7 +53,7 @@ public final class RangeReader {
             requireIndex( // the stream may have grown
                     "position.partition",
                     from.partition(),
-                    from.partition() < created ? created : shard.countPartitions(stream));
+                    from.partition() < created ? created : shard.streams().countPartitions(stream));
             List<StoredEvent> events = readFrom == ReadFrom.REPLICA
                     ? readFromReplica(shard, stream, from, maxEvents, maxBytes)
                     : List.of();
@@ -80,7 +80,7 @@ public final class RangeReader {
             return List.of();
         }
         String incarnation = shard.incarnation(); // before the id
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.streams().findId(stream);
         if (streamId.isEmpty()) {
             return List.of();
         }
@@ -148,7 +148,7 @@ public final class RangeReader {
             throws SQLException {
         Request request = new Request(partition, from, maxBytes);
         String incarnation = shard.incarnation(); // before the id
-        OptionalInt remembered = shard.findStreamId(stream);
+        OptionalInt remembered = shard.streams().findId(stream);
         try {
             if (remembered.isPresent()) {
                 FetchedPage page = fetch(shard, incarnation, remembered.getAsInt(), stream, request, maxEvents);
@@ -161,7 +161,7 @@ public final class RangeReader {
                 throw e;
             }
         }
-        OptionalInt streamId = shard.readStreamId(stream);
+        OptionalInt streamId = shard.streams().readId(stream);
         if (streamId.isEmpty()) {
             return FetchedPage.ofMissing(from, from);
         }
@@ -219,7 +219,7 @@ public final class RangeReader {
     }
 
     private static void requireInRange(Shard shard, StreamSpec stream, EventPosition from) throws SQLException {
-        OptionalInt streamId = shard.readStreamId(stream);
+        OptionalInt streamId = shard.streams().readId(stream);
         List<Head> heads = streamId.isEmpty()
                 ? List.of()
                 : shard.require()

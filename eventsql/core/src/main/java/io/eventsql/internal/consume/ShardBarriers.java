@@ -143,7 +143,7 @@ final class ShardBarriers {
     }
 
     private boolean check(Request request, Shard giver, int version, List<Awaited> partitions) throws SQLException {
-        OptionalInt streamId = giver.readStreamId(request.stream());
+        OptionalInt streamId = giver.streams().readId(request.stream());
         if (streamId.isEmpty()) {
             return false;
         }

@@ -68,7 +68,7 @@ public final class Grower {
         StreamSpec stream = streams.require(name);
         for (Shard shard : shards.all()) {
             call("Removing unused partitions", stream, shard, () -> {
-                int id = shard.ensureStream(stream);
+                int id = shard.streams().ensure(stream);
                 boolean removed;
                 do {
                     removed = shard.require()
@@ -98,8 +98,8 @@ public final class Grower {
     }
 
     private ShardGrowth describe(Shard shard, StreamSpec stream, int partitions) throws SQLException {
-        int existing = shard.countPartitions(stream); // which reads the map, too
-        PartitionMap map = shard.map(stream);
+        int existing = shard.streams().countPartitions(stream); // which reads the map, too
+        PartitionMap map = shard.streams().map(stream);
         IntPredicate hasKeySlot = hasKeySlot(shard, stream);
         int used = map.usedPartitions();
         int slots = map.countSlots(hasKeySlot);
@@ -127,7 +127,7 @@ public final class Grower {
         if (shards.slots().of(stream.name()).hasSlots(shard.number())) {
             return true;
         }
-        OptionalInt id = shard.readStreamId(stream);
+        OptionalInt id = shard.streams().readId(stream);
         List<Integer> closed = id.isEmpty()
                 ? List.of()
                 : shard.require().read(c -> shard.tables().moves().closedPartitions(c, id.getAsInt()));
@@ -137,7 +137,7 @@ public final class Grower {
     /** Adds the partitions with their tables: everything that an append needs, before a map names them. */
     private ShardGrowth prepare(Shard shard, StreamSpec stream, int partitions) throws SQLException {
         requireNoMove(shard, stream);
-        int id = shard.readOrCreateStream(stream).id();
+        int id = shard.streams().readOrCreate(stream).id();
         ShardGrowth before = describe(shard, stream, partitions);
         if (before.state() == State.GROWN) {
             return before;
@@ -146,7 +146,7 @@ public final class Grower {
             shard.tables().growth().prepare(c, id, partitions);
             return id;
         });
-        shard.createStream(stream); // the tables that are missing
+        shard.streams().create(stream); // the tables that are missing
         return describe(shard, stream, partitions);
     }
 
@@ -174,8 +174,8 @@ public final class Grower {
         if (before.state() == State.GROWN) {
             return before;
         }
-        int id = shard.ensureStream(stream);
-        PartitionMap former = shard.map(stream);
+        int id = shard.streams().ensure(stream);
+        PartitionMap former = shard.streams().map(stream);
         PartitionMap next = former.grown(partitions, hasKeySlot(shard, stream));
         long beganAt = System.nanoTime();
         shard.require().replicatedTransaction(c -> {
@@ -191,7 +191,7 @@ public final class Grower {
                 before.movingSlots(),
                 before.slots(),
                 TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - beganAt));
-        shard.findStream(stream.name());
+        shard.streams().find(stream.name());
         wakeUp.consumersChanged(shard, id);
         return describe(shard, stream, partitions);
     }

@@ -113,7 +113,7 @@ final class MoveSteps {
 
     private static boolean create(Shard shard, StreamSpec stream) throws SQLException {
         if (!Receivers.isBeingDeleted(shard, stream)) {
-            shard.readOrCreateStream(stream);
+            shard.streams().readOrCreate(stream);
         }
         return true;
     }
@@ -196,7 +196,7 @@ final class MoveSteps {
         for (StreamSpec stream : streams.all()) {
             call("Signalling consumers", shard, () -> {
                 if (!Receivers.isBeingDeleted(shard, stream)) {
-                    wakeUp.consumersChanged(shard, shard.ensureStream(stream));
+                    wakeUp.consumersChanged(shard, shard.streams().ensure(stream));
                 }
                 return true;
             });

@@ -38,11 +38,11 @@ final class Receivers {
         if (receiver.require().read(c -> moves.isStationary(c, stream.name())) || isBeingDeleted(receiver, stream)) {
             return;
         }
-        int id = receiver.readOrCreateStream(stream).id(); // with its tables
+        int id = receiver.streams().readOrCreate(stream).id(); // with its tables
         if (receiver.require().read(c -> moves.isPrepared(c, id, version))) {
             return;
         }
-        PartitionMap map = receiver.map(stream);
+        PartitionMap map = receiver.streams().map(stream);
         List<Integer> closed = receiver.require().read(c -> moves.closedPartitions(c, id));
         boolean isFresh = map.isWithin(closed);
         List<Integer> slots = plan.received(receiver.number());
@@ -71,7 +71,7 @@ final class Receivers {
             moves.receive(c, version, attempt, id, Math.abs(map.version()), next, fresh);
             return true;
         });
-        receiver.findStream(stream.name());
+        receiver.streams().find(stream.name());
     }
 
     /** Returns how many partitions are added for received slots: about as many as there are for as many slots. */
@@ -82,17 +82,18 @@ final class Receivers {
 
     private List<Integer> addPartitions(Shard shard, StreamSpec stream, int id, List<Integer> closed, int wanted)
             throws SQLException {
-        int first = shard.map(stream).partitions();
+        int first = shard.streams().map(stream).partitions();
         List<Integer> unused =
                 closed.stream().filter(partition -> partition >= first).toList();
         if (unused.size() < wanted) {
             // Fewer than wanted, if the stream would have too many.
-            int total = Math.min(StreamSpec.PARTITIONS_MAX, shard.countPartitions(stream) + wanted - unused.size());
+            int total = Math.min(
+                    StreamSpec.PARTITIONS_MAX, shard.streams().countPartitions(stream) + wanted - unused.size());
             shard.require().transaction(c -> {
                 shard.tables().growth().prepare(c, id, total);
                 return id;
             });
-            shard.createStream(stream); // the tables that are missing
+            shard.streams().create(stream); // the tables that are missing
             unused = shard.require().read(c -> shard.tables().moves().closedPartitions(c, id)).stream()
                     .filter(partition -> partition >= first)
                     .toList();
@@ -114,11 +115,11 @@ final class Receivers {
         missing.removeAll(receiver.require().read(c -> tables.moves().consumers(c)));
         for (ConsumerOfStream consumer : missing) {
             StreamSpec stream = streams.require(consumer.stream());
-            OptionalInt id = receiver.readStreamId(stream);
+            OptionalInt id = receiver.streams().readId(stream);
             List<Integer> closed = id.isEmpty()
                     ? List.of()
                     : receiver.require().read(c -> tables.moves().unopened(c, id.getAsInt()));
-            if (!closed.isEmpty() && receiver.map(stream).isWithin(closed)) { // a stream that is all fresh
+            if (!closed.isEmpty() && receiver.streams().map(stream).isWithin(closed)) { // a stream that is all fresh
                 receiver.require()
                         .transaction(c -> tables.consumers()
                                 .register(

@@ -53,7 +53,7 @@ final class Destinations implements AppendRepair.KnownStreams {
     private record Known(
             StreamSpec stream, int ownId, @Nullable PartitionMap ownMap) {
         PartitionMap map(Shard shard, @Nullable Shard own) {
-            return ownMap != null && shard == own ? ownMap : shard.map(stream);
+            return ownMap != null && shard == own ? ownMap : shard.streams().map(stream);
         }
     }
 
@@ -122,7 +122,10 @@ final class Destinations implements AppendRepair.KnownStreams {
                         name,
                         own == null
                                 ? new Known(stream, 0, null)
-                                : new Known(stream, own.ensureStream(stream), own.map(stream)));
+                                : new Known(
+                                        stream,
+                                        own.streams().ensure(stream),
+                                        own.streams().map(stream)));
             } catch (UnknownStreamException e) {
                 missing.add(name);
             } catch (EventSqlException e) {
@@ -140,14 +143,16 @@ final class Destinations implements AppendRepair.KnownStreams {
         }
         for (StreamSpec stream : rejected) {
             Known before = known.get(stream.name());
-            own.forgetStream(stream.name());
-            Optional<StreamTable.Row> now = own.findStream(stream.name());
+            own.streams().forget(stream.name());
+            Optional<StreamTable.Row> now = own.streams().find(stream.name());
             if (now.isEmpty()) {
                 known.remove(stream.name());
                 missing.add(stream.name());
             } else {
                 Known found = new Known(
-                        now.get().spec(), now.get().id(), own.map(now.get().spec()));
+                        now.get().spec(),
+                        now.get().id(),
+                        own.streams().map(now.get().spec()));
                 known.put(stream.name(), found);
                 changed |= before == null
                         || found.ownId() != before.ownId()

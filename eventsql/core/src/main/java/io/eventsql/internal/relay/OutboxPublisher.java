@@ -240,7 +240,7 @@ public final class OutboxPublisher implements Outbox {
         }
         Optional<StreamTable.Row> row =
                 shards.tables().streams().find(transaction, name).filter(found -> !found.isPlacedElsewhere());
-        row.ifPresent(shard.get()::learnSlots);
+        row.ifPresent(shard.get().streams()::learnSlots);
         return row.map(StreamTable.Row::spec);
     }
 

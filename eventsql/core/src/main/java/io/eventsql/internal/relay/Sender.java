@@ -31,7 +31,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.UUID;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -42,9 +41,9 @@ import org.slf4j.LoggerFactory;
  * Sends the events of one outbox to another shard, page by page in the order of their numbers: reads a page of the transfer
  * table, appends the events that the shard does not have yet, then removes the page in a transaction of the relay.
  *
- * <p>Only the shard knows which events it has: the sender queries it at the beginning of a lease and after every failure.
- * An event that the shard rejects is found and refused as in {@link PageMover}; its number is then missing in the shard,
- * which is legal. Used by one thread at a time. Uses one connection at a time.
+ * <p>Only the shard knows which events it has: see {@link StoredNumbers}. An event that the shard rejects is found and refused as
+ * in {@link PageMover}; its number is then missing in the shard, which is legal. Used by one thread at a time. Uses one connection
+ * at a time.
  */
 final class Sender {
     private static final Logger LOG = LoggerFactory.getLogger(Sender.class);
@@ -62,14 +61,13 @@ final class Sender {
     private final Consumer<Collection<Integer>> readdressed;
 
     private @Nullable RelayLease lease;
-    /** Identifies the outbox to the shard; {@code null} until it was read. */
-    private @Nullable UUID outboxId;
     /** The incarnation of the shard's database when the current page was begun. */
     private String incarnation = "";
     /** The number up to which all events were removed. */
     private long removed;
-    /** The state of the shard by producer, as far as it was queried. */
-    private final Map<UUID, Known> known = new HashMap<>();
+
+    private final MovedEvents moved;
+    private final StoredNumbers stored;
     /** The number of the slot map when that was queried: what the shard has is queried again after it has closed slots. */
     private long slotsKnown = -1;
     /** The reasons for which the shard rejects events, by the event's number. */
@@ -79,14 +77,6 @@ final class Sender {
     private final SuspectEvent suspect = new SuspectEvent();
     private final AppendRepair repair;
     private final Set<String> missingStreams = new HashSet<>();
-
-    /**
-     * The shard's state for one producer.
-     *
-     * @param streamIds the streams queried
-     * @param lastNumbers the number of the last event in each of their partitions
-     */
-    private record Known(Set<Integer> streamIds, Map<Target, Long> lastNumbers) {}
 
     Sender(
             OutboxDatabase outbox,
@@ -107,6 +97,8 @@ final class Sender {
         this.wakeUp = wakeUp;
         this.size = size;
         this.acknowledged = acknowledged;
+        this.stored = new StoredNumbers(shard, acknowledged);
+        this.moved = new MovedEvents(outbox, shard, shards);
         this.refusalLog = new RefusalLog(outbox);
         this.repair = new AppendRepair(shard, segments, new StreamsOfShard());
     }
@@ -118,12 +110,12 @@ final class Sender {
             boolean missing = false;
             boolean grown = false;
             for (StreamSpec stream : rejected) {
-                PartitionMap before = shard.map(stream);
-                shard.forgetStream(stream.name());
-                if (shard.findStream(stream.name()).isEmpty()) {
+                PartitionMap before = shard.streams().map(stream);
+                shard.streams().forget(stream.name());
+                if (shard.streams().find(stream.name()).isEmpty()) {
                     missing |= missingStreams.add(stream.name());
                 } else {
-                    grown |= !shard.map(stream).equals(before);
+                    grown |= !shard.streams().map(stream).equals(before);
                 }
             }
             return missing || grown;
@@ -131,7 +123,7 @@ final class Sender {
 
         @Override
         public void forgetAll() {
-            known.clear();
+            stored.forget();
         }
     }
 
@@ -144,12 +136,7 @@ final class Sender {
         /** The positions of erased events among all, from 1. */
         final List<Integer> erased = new ArrayList<>();
 
-        /** The numbers of events whose keys belong to other shards now, and these shards. */
-        final List<Long> moved = new ArrayList<>();
-
-        final List<Integer> movedTo = new ArrayList<>();
-
-        final Set<String> movedStreams = new HashSet<>();
+        final MovedEvents.Found moved = new MovedEvents.Found();
 
         int events;
 
@@ -176,10 +163,9 @@ final class Sender {
      */
     boolean send(RelayLease current) throws SQLException {
         if (!current.equals(lease)) {
-            outboxId = outbox.database().read(outbox.tables().relay()::outboxId);
+            stored.begin(outbox.database().read(outbox.tables().relay()::outboxId));
             lease = current;
             removed = 0;
-            known.clear();
         }
         if (suspect.isProbeDue()) {
             probe();
@@ -196,22 +182,23 @@ final class Sender {
                 append(unsent);
             }
         } catch (SQLException e) {
-            known.clear();
+            stored.forget();
             if (repair(e, page, unsent)) {
                 return true;
             }
             throw new ShardFailedException(e);
         }
         if (!unsent.moved.isEmpty()) { // before others of the page: what the shard has is known by the greatest number
-            if (areSlotsCurrent(unsent)) {
-                readdress(current, unsent);
+            if (moved.areSlotsCurrent(unsent.moved)) {
+                moved.readdress(current, unsent.moved);
+                readdressed.accept(unsent.moved.shards());
             }
             return true;
         }
         try {
             remove(current, page);
         } catch (SQLException e) {
-            known.clear(); // until the page is removed, only the shard knows what it has
+            stored.forget(); // until the page is removed, only the shard knows what it has
             throw e;
         }
         suspect.clear();
@@ -241,16 +228,16 @@ final class Sender {
     private UnsentEvents findUnsent(List<Row> page) throws SQLException {
         SlotMap slots = shards.slots();
         if (slots.number() != slotsKnown) {
-            known.clear(); // an append that is late was stored before the shard has closed the slots, or is rejected
+            stored.forget(); // an append that is late was stored before the shard has closed the slots, or is rejected
             slotsKnown = slots.number();
         }
         Map<String, StreamSpec> specs = lookUpStreams(page);
         UnsentEvents unsent = new UnsentEvents(page.getFirst().producer());
-        Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, specs.values());
-        Map<Integer, Long> stored = new HashMap<>();
-        lastNumbers.forEach((target, number) -> stored.merge(target.streamId(), number, Math::max));
+        Map<Target, Long> lastNumbers = stored.lastNumbers(incarnation, unsent.producer, specs.values());
+        Map<Integer, Long> ofStreams = new HashMap<>();
+        lastNumbers.forEach((target, number) -> ofStreams.merge(target.streamId(), number, Math::max));
         Map<String, PartitionMap> maps = new HashMap<>();
-        specs.forEach((name, stream) -> maps.put(name, shard.map(stream)));
+        specs.forEach((name, stream) -> maps.put(name, shard.streams().map(stream)));
         Map<Target, PartitionGroup> groups = new LinkedHashMap<>();
         Map<Target, Long> numbers = new HashMap<>();
         Map<Target, List<Integer>> erased = new HashMap<>();
@@ -260,13 +247,11 @@ final class Sender {
                 continue;
             }
             PartitionMap map = Objects.requireNonNull(maps.get(event.stream()));
-            Target target = new Target(shard.ensureStream(stream), partition(event, map));
-            int owner = owner(event, slots.of(stream.name()));
-            boolean isStored = stored.getOrDefault(target.streamId(), Long.MIN_VALUE) >= event.number();
+            Target target = new Target(shard.streams().ensure(stream), partition(event, map));
+            int owner = moved.owner(event, slots.of(stream.name()));
+            boolean isStored = ofStreams.getOrDefault(target.streamId(), Long.MIN_VALUE) >= event.number();
             if (!isStored && owner != shard.number()) {
-                unsent.moved.add(event.number());
-                unsent.movedTo.add(owner);
-                unsent.movedStreams.add(event.stream());
+                unsent.moved.add(event, owner);
             } else if (!isStored) {
                 PartitionGroup group = groups.computeIfAbsent(
                         target, t -> new PartitionGroup(stream, t.streamId(), t.partition(), map.version()));
@@ -299,67 +284,6 @@ final class Sender {
         return key == null ? event.partition() % map.partitions() : map.partition(KeyHash.of(key));
     }
 
-    /** Returns the shard that an event belongs to now. Those without a key stay, unless the shard has left. */
-    private int owner(Row event, SlotMap slots) {
-        String key = event.key();
-        if (key != null) {
-            return slots.owner(KeyHash.slot(KeyHash.of(key)));
-        } else if (slots.hasSlots(shard.number())) {
-            return shard.number();
-        }
-        List<Integer> others = shards.numbered().stream()
-                .map(Shard::number)
-                .filter(slots::hasSlots)
-                .toList();
-        return others.get(event.partition() % others.size());
-    }
-
-    /**
-     * Reads the streams of events that seem to belong elsewhere once more: a stream may stay while the slots of others move.
-     * Reads them there, too, because a shard that has closed slots says so itself: sent back to it, the events would arrive
-     * after later ones of their keys. Not if this shard knows a later slot map: then it has closed the slots.
-     */
-    private boolean areSlotsCurrent(UnsentEvents unsent) throws SQLException {
-        SlotMap before = shards.slots();
-        try {
-            readSlots(shard, unsent.movedStreams);
-        } catch (SQLException e) {
-            throw new ShardFailedException(e);
-        }
-        for (int number : new TreeSet<>(unsent.movedTo)) {
-            Shard owner = shards.get(number);
-            // If it is not configured, this process cannot send to it, either.
-            if (owner.isConfigured() && owner.mapVersion() >= shard.mapVersion()) {
-                try {
-                    readSlots(owner, unsent.movedStreams);
-                } catch (SQLException e) {
-                    throw new SQLException(
-                            "keys have moved to " + owner + ", which is unavailable: " + SqlErrors.message(e),
-                            e.getSQLState(),
-                            e);
-                }
-            }
-        }
-        return shards.slots() == before;
-    }
-
-    private static void readSlots(Shard of, Set<String> streamNames) throws SQLException {
-        for (String stream : streamNames) {
-            if (of.findStream(stream).isEmpty()) {
-                of.readSlots();
-            }
-        }
-    }
-
-    private void readdress(RelayLease current, UnsentEvents unsent) throws SQLException {
-        outbox.database().transaction(connection -> {
-            outbox.tables().relay().lock(connection, current);
-            outbox.tables().transfer().readdress(connection, shard.number(), unsent.moved, unsent.movedTo);
-            return unsent;
-        });
-        readdressed.accept(new TreeSet<>(unsent.movedTo));
-    }
-
     /** Returns the streams of a page, without those that do not exist. */
     private Map<String, StreamSpec> lookUpStreams(List<Row> page) throws SQLException {
         Map<String, StreamSpec> specs = new HashMap<>();
@@ -368,7 +292,7 @@ final class Sender {
             if (!specs.containsKey(name) && !missingStreams.contains(name)) {
                 try {
                     StreamSpec stream = streams.require(name);
-                    shard.ensureStream(stream);
+                    shard.streams().ensure(stream);
                     specs.put(name, stream);
                 } catch (UnknownStreamException e) {
                     missingStreams.add(name);
@@ -380,48 +304,11 @@ final class Sender {
         return specs;
     }
 
-    private Map<Target, Long> fetchLastNumbers(UUID producer, Iterable<StreamSpec> specs) throws SQLException {
-        UUID outboxOfProducer = Objects.requireNonNull(outboxId);
-        Known ofProducer = known.computeIfAbsent(producer, p -> new Known(new HashSet<>(), new HashMap<>()));
-        Set<Integer> unknown = new HashSet<>();
-        for (StreamSpec stream : specs) {
-            unknown.add(shard.ensureStream(stream));
-        }
-        unknown.removeAll(ofProducer.streamIds());
-        if (!unknown.isEmpty()) {
-            int[] streamIds = unknown.stream().mapToInt(Integer::intValue).toArray();
-            Map<Target, Long> found = shard.require()
-                    .replicatedTransaction(c -> shard.tables()
-                            .outbox()
-                            .append()
-                            .registerOutbox(c, incarnation, outboxOfProducer, producer, streamIds));
-            for (StreamSpec stream : specs) {
-                recordStored(producer, stream, found.keySet());
-            }
-            ofProducer.lastNumbers().putAll(found);
-            ofProducer.streamIds().addAll(unknown);
-        }
-        return ofProducer.lastNumbers();
-    }
-
-    /** What an earlier lease, another process or an append in doubt has stored must not get lost silently, either. */
-    private void recordStored(UUID producer, StreamSpec stream, Set<Target> targets) throws SQLException {
-        int streamId = shard.ensureStream(stream);
-        List<Integer> partitions = targets.stream()
-                .filter(target -> target.streamId() == streamId)
-                .map(Target::partition)
-                .toList();
-        if (!partitions.isEmpty()) {
-            acknowledged.recordStored(producer, stream.name(), partitions);
-        }
-    }
-
     private void append(UnsentEvents unsent) throws SQLException {
         long[] firstOffsets = shard.require().replicatedCall(c -> execute(c, unsent));
-        Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, List.of());
         for (int i = 0; i < firstOffsets.length; i++) {
             PartitionGroup group = unsent.groups.get(i);
-            lastNumbers.put(new Target(group.streamId(), group.partition()), unsent.numbers.get(i));
+            stored.appended(unsent.producer, new Target(group.streamId(), group.partition()), unsent.numbers.get(i));
             acknowledged.record(unsent.producer, unsent.numbers.get(i), group, firstOffsets[i]);
             segments.appended(shard, group.stream(), group.partition(), firstOffsets[i] + group.size(), group.size());
             wakeUp.appended(shard, group.streamId(), group.partition());
@@ -467,7 +354,7 @@ final class Sender {
                 });
             }
         } catch (SQLException e) { // the attempt that follows reports its own failure
-            known.clear();
+            stored.forget();
             LOG.debug("Shard {} accepts no other event of outbox {}, either", shard, outbox, e);
         }
     }

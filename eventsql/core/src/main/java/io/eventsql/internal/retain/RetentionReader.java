@@ -28,7 +28,7 @@ public final class RetentionReader {
         List<RetainedSegment> segments = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {
-                OptionalInt streamId = shard.readStreamId(stream);
+                OptionalInt streamId = shard.streams().readId(stream);
                 if (streamId.isPresent()) {
                     segments.addAll(shard.require()
                             .read(c -> shard.tables().retention().plan(c, shard.number(), streamId.getAsInt())));

@@ -138,7 +138,7 @@ public final class SegmentKeeper {
             throws SQLException {
         String incarnation = shard.incarnation(); // before the id
         try {
-            OptionalInt streamId = shard.findStreamId(stream);
+            OptionalInt streamId = shard.streams().findId(stream);
             if (streamId.isPresent()) {
                 return add(shard, incarnation, stream, streamId.getAsInt(), partition, events);
             }
@@ -147,7 +147,7 @@ public final class SegmentKeeper {
         } catch (SQLException e) {
             if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
                 LOG.debug("Stream {} was deleted on {}; adding no segments", stream.name(), shard, e);
-                shard.forgetStream(stream.name());
+                shard.streams().forget(stream.name());
                 return null;
             }
             if (shard.recheckAfter(e, incarnation) && !shard.incarnation().equals(incarnation)) {
@@ -193,7 +193,8 @@ public final class SegmentKeeper {
 
     private static boolean exists(Shard shard, StreamSpec stream, int streamId, SQLException failure) {
         try {
-            return shard.findStream(stream.name())
+            return shard.streams()
+                    .find(stream.name())
                     .filter(row -> row.id() == streamId)
                     .isPresent();
         } catch (SQLException e) {

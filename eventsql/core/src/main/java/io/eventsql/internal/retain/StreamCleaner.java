@@ -58,7 +58,7 @@ public final class StreamCleaner {
         StringBuilder state = new StringBuilder(shards.clusterId() + " " + name);
         for (Shard shard : shards.all()) {
             try {
-                OptionalInt streamId = shard.readStreamId(stream);
+                OptionalInt streamId = shard.streams().readId(stream);
                 List<Head> heads = streamId.isEmpty() ? List.of() : readHeads(shard, streamId.getAsInt());
                 heads.forEach(head ->
                         state.append(' ').append(head.streamId()).append(' ').append(head.logStart()));
@@ -125,7 +125,7 @@ public final class StreamCleaner {
     }
 
     private static void requireNoActiveConsumer(Shard shard, StreamSpec stream) throws SQLException {
-        OptionalInt streamId = shard.readStreamId(stream);
+        OptionalInt streamId = shard.streams().readId(stream);
         if (streamId.isEmpty()) {
             return;
         }
@@ -139,7 +139,7 @@ public final class StreamCleaner {
 
     private static int countPartitions(Shard shard, StreamSpec stream) {
         try {
-            return shard.countPartitions(stream);
+            return shard.streams().countPartitions(stream);
         } catch (SQLException e) {
             throw new EventSqlException(
                     "The partitions of stream " + stream.name() + " on " + shard + " could not be read: "
@@ -149,7 +149,7 @@ public final class StreamCleaner {
     }
 
     private static void clear(Shard shard, StreamSpec stream, int partition) throws SQLException {
-        OptionalInt streamId = shard.readStreamId(stream);
+        OptionalInt streamId = shard.streams().readId(stream);
         if (streamId.isEmpty()) {
             return;
         }

@@ -45,7 +45,7 @@ public final class StreamDeleter {
         StringBuilder state = new StringBuilder("delete " + shards.clusterId() + " " + name);
         for (Shard shard : shards.all()) {
             try {
-                Optional<StreamTable.Row> stream = shard.findStream(name);
+                Optional<StreamTable.Row> stream = shard.streams().find(name);
                 DeleteStatements deleting = shard.tables().deleting();
                 exists |= stream.isPresent() || shard.require().read(c -> deleting.hasBegun(c, name));
                 List<Head> heads = stream.isEmpty()

@@ -85,7 +85,7 @@ final class Incarnation {
                 return; // such as behind an address that still leads to two servers
             }
             requireSchema();
-            shard.forgetStreams();
+            shard.streams().forgetAll();
             for (Anchors each : anchors) {
                 reports.add(each.compare(shard));
             }

@@ -103,7 +103,7 @@ public final class Shards {
         this.shards = chooseConfigured();
         for (Shard shard : numbered) {
             shard.onSlots(changed -> learned());
-            shard.onStream((changed, row) -> learned(changed.number(), row));
+            shard.streams().onRead(row -> learned(shard.number(), row));
         }
     }
 

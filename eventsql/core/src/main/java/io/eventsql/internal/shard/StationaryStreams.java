@@ -86,7 +86,7 @@ final class StationaryStreams {
     }
 
     private static @Nullable SlotMap slots(StreamTable.@Nullable StoredSlots said) {
-        return said == null ? null : SlotMap.kept(Shard.ints(said.slotMap()));
+        return said == null ? null : SlotMap.kept(ShardStreams.ints(said.slotMap()));
     }
 
     /** Returns the slot map of a stream; {@code null}: it moves. */

@@ -39,8 +39,8 @@ public final class StreamRegistry {
         this.shards = shards;
         shards.all().forEach(shard -> {
             shard.addAnchors(this::forgetVanished);
-            shard.createFrom(remembered -> findElsewhere(remembered.name(), shard));
-            shard.onCreatedAnew(this::forget);
+            shard.streams().createFrom(remembered -> findElsewhere(remembered.name(), shard));
+            shard.streams().onCreatedAnew(this::forget);
         });
     }
 
@@ -59,7 +59,7 @@ public final class StreamRegistry {
                 missing.stream().filter(name -> !mayExistElsewhere(name, shard)).toList();
         vanished.forEach(name -> {
             known.remove(name);
-            shards.all().forEach(each -> each.forgetStream(name));
+            shards.all().forEach(each -> each.streams().forget(name));
         });
         return () -> {
             for (String name : missing) {
@@ -101,7 +101,7 @@ public final class StreamRegistry {
                 continue;
             }
             try {
-                Optional<StreamTable.Row> row = shard.findStream(stream);
+                Optional<StreamTable.Row> row = shard.streams().find(stream);
                 if (row.isPresent()) {
                     return Optional.of(row.get().spec());
                 }
@@ -134,7 +134,7 @@ public final class StreamRegistry {
         @Nullable Shard failed = null;
         for (Shard shard : shards.all()) {
             try {
-                StreamTable.Row row = shard.createStream(created);
+                StreamTable.Row row = shard.streams().create(created);
                 warnOfOtherSettings(created, row.spec());
                 created = row.spec();
                 isPlaced |= !row.isPlacedElsewhere();
@@ -162,7 +162,7 @@ public final class StreamRegistry {
         Optional<StreamSpec> stored = Optional.empty();
         for (Shard shard : shards.all()) {
             try {
-                Optional<StreamTable.Row> row = shard.findStream(stream.name());
+                Optional<StreamTable.Row> row = shard.streams().find(stream.name());
                 row.ifPresent(existing -> requireSamePartitions(stream, existing.spec()));
                 stored = stored.or(() -> row.map(StreamTable.Row::spec));
             } catch (SQLException e) { // creating it there fails, too
@@ -234,7 +234,7 @@ public final class StreamRegistry {
         @Nullable SQLException failure = null;
         for (Shard shard : shards.all()) {
             try {
-                shard.alterStream(stream);
+                shard.streams().alter(stream);
                 known.put(stream.name(), stream);
             } catch (SQLException e) {
                 failed.add(shard.name() + ": " + e.getMessage());
@@ -253,10 +253,10 @@ public final class StreamRegistry {
     private void requireUnmoved(StreamSpec stream) {
         for (Shard shard : shards.all()) {
             try {
-                Optional<StreamTable.Row> row = shard.findStream(stream.name());
+                Optional<StreamTable.Row> row = shard.streams().find(stream.name());
                 if (row.isPresent()
                         && row.get().spec().compaction() == null
-                        && shard.map(stream).hasMoved()) {
+                        && shard.streams().map(stream).hasMoved()) {
                     throw new InvalidInputException(
                             "stream.compaction",
                             "is not possible, because keys of stream " + stream.name()
@@ -313,7 +313,7 @@ public final class StreamRegistry {
         boolean answered = false;
         for (Shard shard : shards.all()) {
             try {
-                Optional<StreamTable.Row> row = shard.findStream(name);
+                Optional<StreamTable.Row> row = shard.streams().find(name);
                 if (row.isPresent() && row.get().isPlacedElsewhere()) {
                     continue;
                 }
