@@ -145,9 +145,9 @@ final class Destinations implements AppendRepair.KnownStreams {
             Known before = known.get(stream.name());
             own.streams().forget(stream.name());
             Optional<StreamTable.Row> now = own.streams().find(stream.name());
-            if (now.isEmpty()) {
+            if (now.isEmpty()) { // it may have been created anew on the others: to be looked up
                 known.remove(stream.name());
-                missing.add(stream.name());
+                changed = true;
             } else {
                 Known found = new Known(
                         now.get().spec(),
@@ -158,7 +158,6 @@ final class Destinations implements AppendRepair.KnownStreams {
                         || found.ownId() != before.ownId()
                         || !Objects.equals(found.ownMap(), before.ownMap());
             }
-            changed |= now.isEmpty();
         }
         return changed;
     }

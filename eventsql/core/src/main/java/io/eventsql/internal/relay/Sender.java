@@ -107,18 +107,15 @@ final class Sender {
     private final class StreamsOfShard implements AppendRepair.KnownStreams {
         @Override
         public boolean refresh(Set<StreamSpec> rejected) throws SQLException {
-            boolean missing = false;
-            boolean grown = false;
+            boolean changed = false;
             for (StreamSpec stream : rejected) {
                 PartitionMap before = shard.streams().map(stream);
                 shard.streams().forget(stream.name());
-                if (shard.streams().find(stream.name()).isEmpty()) {
-                    missing |= missingStreams.add(stream.name());
-                } else {
-                    grown |= !shard.streams().map(stream).equals(before);
-                }
+                // If the shard does not have it, it may have been created anew on the others: lookUpStreams finds out.
+                changed |= shard.streams().find(stream.name()).isEmpty()
+                        || !shard.streams().map(stream).equals(before);
             }
-            return missing || grown;
+            return changed;
         }
 
         @Override
