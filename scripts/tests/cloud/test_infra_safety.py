@@ -472,18 +472,21 @@ def test_missing_ssh_is_reported_before_a_machine_is_made(scripts: CloudScripts,
     assert write_requests(api) == []
 
 
+# All kinds of answers to one request, and two to each of the others.
 @pytest.mark.parametrize(
-    ("text", "kind"),
+    ("path", "text", "kind"),
     [
-        ("<html>Log in</html>", "text/html"),
+        ("/v2/sizes", "<html>Log in</html>", "text/html"),
         *(
-            (text, "application/json")
+            ("/v2/sizes", text, "application/json")
             for text in ("<html>", "null", "[]", "{}", '{"sizes": null}', '"x"', "")
         ),
+        *(
+            (path, text, "application/json")
+            for path in ("/v2/droplets", "/v2/vpcs", f"/v2/account/keys/{FINGERPRINT}", "/v2/firewalls")
+            for text in ("null", "{}")
+        ),
     ],
-)
-@pytest.mark.parametrize(
-    "path", ["/v2/sizes", "/v2/droplets", "/v2/vpcs", f"/v2/account/keys/{FINGERPRINT}", "/v2/firewalls"]
 )
 def test_strange_answer_to_a_read_is_a_clear_error(
     scripts: CloudScripts, api: FakeApi, path: str, text: str, kind: str

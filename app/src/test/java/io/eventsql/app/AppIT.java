@@ -10,7 +10,6 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
-import io.eventsql.StreamSpec;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.eventsdb.EventsDb;
@@ -21,8 +20,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -32,27 +31,28 @@ import tools.jackson.databind.JsonNode;
 class AppIT {
     private static final String RUN = "0123abcd";
     private static final String STREAM = "account_created";
+    private static final int PARTITIONS = 3;
     private static final int KEYS = 50;
     private static final Duration WAIT_MAX = Duration.ofSeconds(120);
     private static final int EVENTS_OF_KEY = 10;
     private static final int EVENTS = KEYS * EVENTS_OF_KEY;
 
-    private EventsDb eventsDb;
-    private List<DataSource> shards;
+    private static EventsDb eventsDb;
+    private static List<DataSource> shards;
 
-    @BeforeEach
-    void startDatabases() {
+    @BeforeAll
+    static void startDatabases() {
         eventsDb = EventsDb.start();
         shards = List.of(eventsDb.dataSource(), eventsDb.createDatabase("second"));
     }
 
-    @AfterEach
-    void stopDatabases() {
+    @AfterAll
+    static void stopDatabases() {
         eventsDb.close();
     }
 
     @Test
-    void app_eventsPublished_countsThemAndCommitsOnShutdown() throws Exception {
+    void app_eventsPublished_countsThemCommitsOnShutdownAndContinuesThere() throws Exception {
         try (var app = startApp();
                 var client = clientOf(app)) {
             JsonNode health = json(client.send("GET", "/actuator/health"));
@@ -79,19 +79,13 @@ class AppIT {
         }
         try (EventSql eventSql = EventSql.builder(shards).build()) {
             assertThat(lag(eventSql)).as("what was handled is committed").isZero();
+            assertContinuesWhereItStopped(eventSql);
         }
     }
 
-    @Test
-    void app_restarted_continuesWhereItStopped() throws Exception {
+    private static void assertContinuesWhereItStopped(EventSql eventSql) throws Exception {
         try (var app = startApp();
                 var client = clientOf(app)) {
-            publish();
-            await().atMost(WAIT_MAX).until(() -> received(client, "measured") == EVENTS + 1);
-        }
-        try (var app = startApp();
-                var client = clientOf(app);
-                EventSql eventSql = EventSql.builder(shards).build()) {
             BenchmarkEvent late = new BenchmarkEvent(RUN, 0, false, EVENTS, EpochMicros.now());
             eventSql.publisher().publish(STREAM, Event.of(late.encode()));
 
@@ -101,7 +95,7 @@ class AppIT {
         }
     }
 
-    private ConfigurableApplicationContext startApp() {
+    private static ConfigurableApplicationContext startApp() {
         String first = eventsDb.jdbcUrl();
         String second = eventsDb.jdbcUrl("second");
         return new SpringApplicationBuilder(App.class)
@@ -109,7 +103,8 @@ class AppIT {
                         "--server.port=0",
                         "--DB_URLS=" + first + "," + second,
                         "--DB_USER=" + eventsDb.username(),
-                        "--DB_PASSWORD=" + eventsDb.password());
+                        "--DB_PASSWORD=" + eventsDb.password(),
+                        "--PARTITIONS=" + PARTITIONS);
     }
 
     private static AppHttpClient clientOf(ConfigurableApplicationContext app) {
@@ -117,7 +112,7 @@ class AppIT {
     }
 
     /** Publishes events 0 to EVENTS - 1 with rotating keys, then number 0 again, one warm-up event and one foreign event. */
-    private Set<Integer> publish() {
+    private static Set<Integer> publish() {
         Set<Integer> shardsUsed = new HashSet<>();
         try (EventSql eventSql = EventSql.builder(shards).build()) {
             EventPublisher publisher = eventSql.publisher();
@@ -159,7 +154,7 @@ class AppIT {
 
     private static long lag(EventSql eventSql) {
         List<ConsumerPosition> positions = eventSql.positions(STREAM, "app");
-        assertThat(positions).hasSize(2 * StreamSpec.DEFAULT_PARTITIONS);
+        assertThat(positions).hasSize(2 * PARTITIONS);
         return positions.stream().mapToLong(ConsumerPosition::lag).sum();
     }
 }

@@ -58,28 +58,12 @@ class EventsDbLauncherIT {
     }
 
     @Test
-    void sigkill_theGuardStopsTheServer(@TempDir Path folder) throws Exception {
-        Path out = folder.resolve("servers.json");
-        Process launcher = launch("--setting", "shared_buffers=32MB", "--out", out.toString());
-        awaitReady(launcher);
-        String json = Files.readString(out);
-
-        launcher.destroyForcibly().waitFor();
-
-        for (long processId : processIds(json)) {
-            var server = ProcessHandle.of(processId);
-            if (server.isPresent()) {
-                server.get().onExit().get(120, TimeUnit.SECONDS);
-            }
-        }
-    }
-
-    @Test
-    void standbys_areListedAndStopped(@TempDir Path folder) throws Exception {
+    void standbys_areListedAndStopped_andMonitoringLetsTheUserStartCheckpoints(@TempDir Path folder) throws Exception {
         Path out = folder.resolve("servers.json");
         Process launcher = launch(
                 "--standbys",
                 "quorum",
+                "--monitoring",
                 "--setting",
                 "shared_buffers=32MB",
                 "--out",
@@ -89,6 +73,12 @@ class EventsDbLauncherIT {
         String json = Files.readString(out);
         assertThat(json).contains("\"name\": \"standby1\"").contains("\"name\": \"standby2\"");
         assertThat(processIds(json)).hasSize(3).allMatch(EventsDbLauncherIT::isAlive);
+        try (var connection = DriverManager.getConnection(text(json, "jdbcUrl"), "eventsql", text(json, "password"));
+                var statement = connection.createStatement()) {
+            statement.execute("CHECKPOINT");
+            var row = statement.executeQuery("SELECT pg_has_role('pg_read_all_stats', 'usage')");
+            assertThat(row.next() && row.getBoolean(1)).isTrue();
+        }
 
         launcher.getOutputStream().close();
 
@@ -115,25 +105,6 @@ class EventsDbLauncherIT {
                 server.get().onExit().get(120, TimeUnit.SECONDS);
             }
         }
-    }
-
-    @Test
-    void monitoring_letsTheUserStartCheckpoints(@TempDir Path folder) throws Exception {
-        Path out = folder.resolve("servers.json");
-        Process launcher = launch(
-                "--monitoring", "--setting", "shared_buffers=32MB", "--out", out.toString(), "--stop-on-stdin-close");
-        awaitReady(launcher);
-        String json = Files.readString(out);
-
-        try (var connection = DriverManager.getConnection(text(json, "jdbcUrl"), "eventsql", text(json, "password"));
-                var statement = connection.createStatement()) {
-            statement.execute("CHECKPOINT");
-            var row = statement.executeQuery("SELECT pg_has_role('pg_read_all_stats', 'usage')");
-            assertThat(row.next() && row.getBoolean(1)).isTrue();
-        } finally {
-            launcher.getOutputStream().close();
-        }
-        assertThat(launcher.waitFor(120, TimeUnit.SECONDS)).isTrue();
     }
 
     private static String text(String json, String field) {

@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.file.Path;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executors;
+import java.util.concurrent.locks.LockSupport;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -14,6 +16,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(180)
 class StandbysIT {
+    private static final long POLL_NANOS = Duration.ofMillis(10).toNanos();
+
     private static final String WAITING =
             "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND state = 'active'";
 
@@ -123,7 +127,7 @@ class StandbysIT {
                     row.next();
                     isTrue = row.getBoolean(1);
                 }
-                Thread.onSpinWait();
+                LockSupport.parkNanos(POLL_NANOS);
             }
         }
     }

@@ -143,7 +143,7 @@ class AlterStreamIT {
                     return positions;
                 }));
             }
-            for (int i = 0; i < 30; i++) {
+            for (int i = 0; i < 16; i++) {
                 StreamSpec changed = stream.withSegmentSize(100 + i)
                         .withRetention(Retention.FOREVER.withMaxAge(Duration.ofDays(1 + i)));
                 (i % 3 == 0 ? other : eventSql).alterStream(i % 2 == 0 ? changed.asJson() : changed);
@@ -169,6 +169,6 @@ class AlterStreamIT {
                         cluster.dataSources().getFirst(),
                         "SELECT segment_size FROM eventsql.stream WHERE name = ?",
                         name))
-                .containsExactly("129");
+                .containsExactly("115");
     }
 }

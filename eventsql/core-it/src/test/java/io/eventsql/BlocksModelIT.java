@@ -16,9 +16,10 @@ import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 
 /**
@@ -27,10 +28,11 @@ import org.junit.jupiter.api.Timeout;
  * end. Method: random events in segments of 100, so that most batches cross an end or two.
  */
 @Timeout(180)
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class BlocksModelIT {
     private static final String STREAM = "orders";
     private static final int PARTITIONS = 2;
-    private static final int STEPS = 60;
+    private static final int STEPS = 30;
     private static final int BLOCK_BYTES_MAX = 8_000;
 
     private final Random random = Seeds.random("BlocksModelIT");
@@ -39,7 +41,7 @@ class BlocksModelIT {
     private EventSql eventSql;
     private DataSource database;
 
-    @BeforeEach
+    @BeforeAll
     void open() {
         cluster = TestCluster.ofShards(1);
         eventSql = cluster.open();
@@ -50,7 +52,7 @@ class BlocksModelIT {
                 .withStorage(Storage.BLOCKS));
     }
 
-    @AfterEach
+    @AfterAll
     void close() {
         cluster.close();
     }

@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.BlockAppendStatement;
 import io.eventsql.internal.sql.MapFence;
@@ -23,7 +24,8 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -31,50 +33,59 @@ import org.junit.jupiter.api.Timeout;
 /** What streams that store blocks do, and what they refuse. */
 @Timeout(120)
 class BlocksStreamIT {
-    private static final String STREAM = "orders";
-    private static final StreamSpec SPEC =
-            StreamSpec.of(STREAM).withPartitions(1).withSegmentSize(100).withStorage(Storage.BLOCKS);
     private static final BlockAppendStatement APPEND = new BlockAppendStatement(new SqlSchema("eventsql"));
 
-    private TestCluster cluster;
-    private EventSql eventSql;
-    private DataSource database;
+    private static TestCluster cluster;
+    private static EventSql eventSql;
+    private static DataSource database;
 
-    @BeforeEach
-    void open() {
+    private final String stream = TestStreams.newName();
+    private final StreamSpec spec =
+            StreamSpec.of(stream).withPartitions(1).withSegmentSize(100).withStorage(Storage.BLOCKS);
+
+    @BeforeAll
+    static void open() {
         cluster = TestCluster.ofShards(1);
         eventSql = cluster.open();
         database = cluster.dataSources().getFirst();
-        eventSql.createStream(SPEC);
     }
 
-    @AfterEach
-    void close() {
+    @AfterAll
+    static void close() {
         cluster.close();
+    }
+
+    @BeforeEach
+    void createStream() {
+        eventSql.createStream(spec);
     }
 
     private void publish(int from, int to) {
         eventSql.publisher()
                 .publishAll(
-                        STREAM,
+                        stream,
                         IntStream.range(from, to)
                                 .mapToObj(i -> Event.ofText("k" + i, "e" + i))
                                 .toList());
     }
 
     private List<String> read(long from) {
-        return eventSql.read(new EventPosition(STREAM, 0, 0, from), 1_000).stream()
+        return eventSql.read(new EventPosition(stream, 0, 0, from), 1_000).stream()
                 .map(StoredEvent::text)
                 .toList();
     }
 
     private int streamId() throws SQLException {
-        return (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = 'orders'");
+        return streamId(stream);
     }
 
-    private static BlockAppendStatement.Blocks blocks(String stream, int streamId, int events) {
+    private static int streamId(String name) throws SQLException {
+        return (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + name + "'");
+    }
+
+    private static BlockAppendStatement.Blocks blocks(String name, int streamId, int events) {
         BlockAppendStatement.Packer packer = new BlockAppendStatement.Packer(1);
-        packer.begin(stream, streamId, 0);
+        packer.begin(name, streamId, 0);
         for (int i = 0; i < events; i++) {
             packer.add(
                     "k" + i, ("e" + i).getBytes(StandardCharsets.UTF_8), i % 2 == 0 ? null : "{\"n\":\"" + i + "\"}");
@@ -82,7 +93,7 @@ class BlocksStreamIT {
         return packer.finish();
     }
 
-    private long[] append(UUID producer, long number, BlockAppendStatement.Blocks batch) throws SQLException {
+    private static long[] append(UUID producer, long number, BlockAppendStatement.Blocks batch) throws SQLException {
         try (Connection connection = database.getConnection()) {
             return APPEND.execute(connection, producer, number, MapFence.of(1), null, batch);
         }
@@ -98,7 +109,7 @@ class BlocksStreamIT {
     void resentBatchAcrossSegmentEnds_isStoredOnce() throws SQLException {
         publish(0, 90);
         UUID producer = UUID.randomUUID();
-        BlockAppendStatement.Blocks batch = blocks(STREAM, streamId(), 30);
+        BlockAppendStatement.Blocks batch = blocks(stream, streamId(), 30);
         assertThat(append(producer, 1, batch)).containsExactly(90);
         assertThat(append(producer, 1, batch)).containsExactly(90);
         assertThat(read(88)).hasSize(32).startsWith("e88", "e89", "e0").endsWith("e28", "e29");
@@ -108,7 +119,7 @@ class BlocksStreamIT {
     @Test
     void batchWithoutSegments_isRolledBackAndStoredWhenTheyExist() throws SQLException {
         UUID producer = UUID.randomUUID();
-        BlockAppendStatement.Blocks batch = blocks(STREAM, streamId(), 1_000);
+        BlockAppendStatement.Blocks batch = blocks(stream, streamId(), 1_000);
         assertThatThrownBy(() -> append(producer, 1, batch))
                 .isInstanceOfSatisfying(
                         SQLException.class,
@@ -121,13 +132,13 @@ class BlocksStreamIT {
 
     @Test
     void blocksForStreamOfRows_areUnpacked() throws SQLException {
-        eventSql.createStream(StreamSpec.of("rows").withPartitions(1).withSegmentSize(100));
-        int id = (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = 'rows'");
-        append(UUID.randomUUID(), 1, blocks("rows", id, 150));
+        String rows = TestStreams.newName();
+        eventSql.createStream(StreamSpec.of(rows).withPartitions(1).withSegmentSize(100));
+        append(UUID.randomUUID(), 1, blocks(rows, streamId(rows), 150));
         assertThat(Sql.query(
                         database,
                         "SELECT event_offset || key || convert_from(value, 'UTF8') || coalesce(headers ->> 'n', '')"
-                                + " FROM eventsql.events_rows ORDER BY event_offset"))
+                                + " FROM eventsql.events_" + rows + " ORDER BY event_offset"))
                 .containsExactlyElementsOf(IntStream.range(0, 150)
                         .mapToObj(i -> i + "k" + i + "e" + i + (i % 2 == 0 ? "" : String.valueOf(i)))
                         .toList());
@@ -136,7 +147,7 @@ class BlocksStreamIT {
     @Test
     void rowsForStreamOfBlocks_arePacked() throws SQLException {
         AppendStatement.Rows rows = new AppendStatement.Rows(
-                new String[] {STREAM},
+                new String[] {stream},
                 new int[] {streamId()},
                 new int[] {0},
                 new int[] {2},
@@ -147,7 +158,7 @@ class BlocksStreamIT {
             new AppendStatement(new SqlSchema("eventsql"))
                     .execute(connection, UUID.randomUUID(), 1, MapFence.of(1), null, rows);
         }
-        List<StoredEvent> read = eventSql.read(new EventPosition(STREAM, 0, 0, 0), 10);
+        List<StoredEvent> read = eventSql.read(new EventPosition(stream, 0, 0, 0), 10);
         assertThat(read).hasSize(2);
         assertThat(read.getFirst().isTombstone()).isTrue();
         assertThat(read.getLast().key()).isNull();
@@ -156,9 +167,10 @@ class BlocksStreamIT {
 
     @Test
     void batchOfBothStorages_isStored() {
-        eventSql.createStream(StreamSpec.of("rows").withPartitions(1));
+        String rows = TestStreams.newName();
+        eventSql.createStream(StreamSpec.of(rows).withPartitions(1));
         List<CompletableFuture<EventPosition>> futures = IntStream.range(0, 500)
-                .mapToObj(i -> eventSql.publisher().publishAsync(i % 2 == 0 ? STREAM : "rows", Event.ofText("e" + i)))
+                .mapToObj(i -> eventSql.publisher().publishAsync(i % 2 == 0 ? stream : rows, Event.ofText("e" + i)))
                 .toList();
         futures.forEach(CompletableFuture::join);
         assertThat(read(0)).hasSize(250).startsWith("e0", "e2", "e4").endsWith("e496", "e498");
@@ -171,8 +183,9 @@ class BlocksStreamIT {
                 SqlErrors.OTHER_STORAGE,
                 () -> Sql.query(
                         database,
-                        "SELECT page FROM eventsql.fetch_v2(NULL, ?, 'orders', '{0}', '{0}', 10, '{1000}')",
-                        streamId()));
+                        "SELECT page FROM eventsql.fetch_v2(NULL, ?, ?, '{0}', '{0}', 10, '{1000}')",
+                        streamId(),
+                        stream));
     }
 
     @Test
@@ -182,10 +195,11 @@ class BlocksStreamIT {
         publish(10, 15);
         Sql.execute(
                 database,
-                "UPDATE eventsql.events_orders__blocks SET block = set_byte(block, 7, 250) WHERE event_offset = 9");
+                "UPDATE eventsql.events_" + stream
+                        + "__blocks SET block = set_byte(block, 7, 250) WHERE event_offset = 9");
         List<String> handled = new CopyOnWriteArrayList<>();
         try (Subscription subscription = eventSql.subscribe(
-                ConsumerSpec.of(STREAM, "c").withFailurePolicy(FailurePolicy.PARK_KEY),
+                ConsumerSpec.of(stream, "c").withFailurePolicy(FailurePolicy.PARK_KEY),
                 event -> handled.add(event.text()))) {
             await().atMost(Duration.ofSeconds(120)).until(() -> handled.contains("e14"));
         }
@@ -195,36 +209,35 @@ class BlocksStreamIT {
     @Test
     void whatIsNotSupported_isRefused() throws SQLException {
         assertThatExceptionOfType(InvalidInputException.class)
-                .isThrownBy(() -> eventSql.alterStream(SPEC.withStorage(Storage.ROWS)))
+                .isThrownBy(() -> eventSql.alterStream(spec.withStorage(Storage.ROWS)))
                 .withMessageContaining("cannot become ROWS");
     }
 
     @Test
     void clearAndDelete_leaveNothing() throws SQLException {
         publish(0, 250);
-        eventSql.clear(STREAM, eventSql.previewClear(STREAM).confirmation());
-        assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.events_orders"))
+        eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
+        assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.events_" + stream))
                 .isZero();
         publish(250, 260);
         assertThat(read(250)).startsWith("e250").hasSize(10);
-        eventSql.deleteStream(STREAM, eventSql.previewDeleteStream(STREAM).confirmation());
-        assertThat(Sql.query(database, "SELECT relname FROM pg_class WHERE relname LIKE 'events_orders%'"))
+        eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
+        assertThat(Sql.query(database, "SELECT relname FROM pg_class WHERE relname ~ ?", "^events_" + stream + "(_|$)"))
                 .isEmpty();
-        eventSql.createStream(SPEC.withStorage(Storage.ROWS));
+        eventSql.createStream(spec.withStorage(Storage.ROWS));
         publish(0, 3);
         assertThat(read(0)).hasSize(3);
     }
 
     @Test
     void retention_expiresSegments() throws SQLException {
-        eventSql.alterStream(SPEC.withRetention(Retention.FOREVER.withMaxEvents(1_000L)));
+        eventSql.alterStream(spec.withRetention(Retention.FOREVER.withMaxEvents(1_000L)));
         publish(0, 3_000);
-        for (int i = 0;
-                i < 200 && Sql.queryLong(database, "SELECT min(log_start) FROM eventsql.stream_partition") == 0;
-                i++) {
+        String logStart = "SELECT log_start FROM eventsql.stream_partition WHERE stream_id = " + streamId();
+        for (int i = 0; i < 200 && Sql.queryLong(database, logStart) == 0; i++) {
             Sql.query(database, "SELECT eventsql.expire_v1('0')");
         }
-        long start = Sql.queryLong(database, "SELECT min(log_start) FROM eventsql.stream_partition");
+        long start = Sql.queryLong(database, logStart);
         assertThat(start).isPositive();
         assertThat(read(start)).startsWith("e" + start);
     }
@@ -234,12 +247,13 @@ class BlocksStreamIT {
         Sql.execute(TestCluster.server().adminDataSource(), "CREATE ROLE report_of_blocks");
         Sql.execute(
                 database,
-                "GRANT SELECT ON eventsql.events_orders TO report_of_blocks",
-                "SELECT eventsql.apply_stream_grants_v1('orders')");
+                "GRANT SELECT ON eventsql.events_" + stream + " TO report_of_blocks",
+                "SELECT eventsql.apply_stream_grants_v1('" + stream + "')");
         assertThat(Sql.query(
                         database,
-                        "SELECT relname FROM pg_class WHERE relname LIKE 'events_orders%' AND relkind IN ('r', 'p', 'v')"
-                                + " AND NOT has_table_privilege('report_of_blocks', oid, 'SELECT')"))
+                        "SELECT relname FROM pg_class WHERE relname ~ ? AND relkind IN ('r', 'p', 'v')"
+                                + " AND NOT has_table_privilege('report_of_blocks', oid, 'SELECT')",
+                        "^events_" + stream + "(_|$)"))
                 .isEmpty();
     }
 }

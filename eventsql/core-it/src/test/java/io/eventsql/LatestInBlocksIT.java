@@ -22,12 +22,12 @@ class LatestInBlocksIT extends LatestIT {
     /** As of a key with the same hash, or of a search that continues below an offset inside of a block. */
     @Test
     void search_blockHasTheKeyOutsideOfTheRange_continuesBelowIt() throws SQLException {
-        open(1, StreamSpec.of("orders").withPartitions(1).withSegmentSize(1_000).withStorage(storage()));
+        open(StreamSpec.of(stream).withPartitions(1).withSegmentSize(1_000).withStorage(storage()));
         for (int block = 0; block < 40; block++) {
             int first = 10 * block;
             eventSql.publisher()
                     .publishAll(
-                            "orders",
+                            stream,
                             IntStream.range(first, first + 10)
                                     .mapToObj(i -> Event.ofText(i == 3 || i == 395 ? "key" : "k" + i, "x"))
                                     .toList());
@@ -44,7 +44,8 @@ class LatestInBlocksIT extends LatestIT {
                 " ",
                 Sql.query(
                         cluster.dataSources().getFirst(),
-                        "SELECT event_offset FROM eventsql.find_latest_in_blocks_v1('events_orders__p0_s0', 'key', ?, ?, ?)",
+                        "SELECT event_offset FROM eventsql.find_latest_in_blocks_v1(?, 'key', ?, ?, ?)",
+                        "events_" + stream + "__p0_s0",
                         (long) from,
                         (long) below,
                         newest));

@@ -36,7 +36,7 @@ class OneConnectionAtATimeIT {
             try (EventSql eventSql =
                     EventSql.builder(shards).outbox(outbox).settings(settings).build()) {
                 for (String stream : List.of(STREAM + 1, STREAM + 2)) {
-                    other.createStream(StreamSpec.of(stream).withPartitions(2).withSegmentSize(100));
+                    other.createStream(StreamSpec.of(stream).withPartitions(1).withSegmentSize(100));
                     EveryOperation.run(eventSql, stream, stream.endsWith("1") ? outbox : shards.getFirst());
                     cluster.execute("SELECT eventsql.declare_restored('a test')");
                     Sql.execute(standalone, "SELECT eventsql.declare_restored('a test')");

@@ -16,11 +16,13 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -37,54 +39,57 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(180)
 class PgBouncerIT {
     private static final String STREAM = "bounced";
-    private static final int EVENTS = 500;
+    private static final int EVENTS = 200;
     private static final int CONNECTIONS = 6;
 
     @TempDir
     private Path folder;
 
-    private EmbeddedEventsDb eventsDb;
-    private PgBouncer pgBouncer;
+    /** A server of its own, because the role's default isolation level changes. */
+    private static EmbeddedEventsDb eventsDb;
 
-    @ParameterizedTest
-    @ValueSource(strings = {"read committed", "repeatable read", "serializable"})
-    void transactionMode_anyDefaultIsolation_everythingWorksAndNothingIsLeft(String isolation) throws Exception {
-        Optional<Path> program = PgBouncer.program();
-        assumeThat(program)
+    private DataSource database;
+
+    @BeforeAll
+    static void startServer() {
+        assumeThat(PgBouncer.program())
                 .as("skipped: pgbouncer is not installed (Debian: apt-get install pgbouncer)")
                 .isPresent();
-        try (EmbeddedEventsDb started = EmbeddedEventsDb.builder().start()) {
-            eventsDb = started;
-            Sql.execute(
-                    eventsDb.adminDataSource(),
-                    "ALTER ROLE " + eventsDb.username() + " SET default_transaction_isolation = '" + isolation + "'");
-            try (PgBouncer bouncer = PgBouncer.start(program.get(), folder, eventsDb, CONNECTIONS)) {
-                pgBouncer = bouncer;
-                Settings settings = Settings.builder()
-                        .lease(Duration.ofSeconds(2))
-                        .pollInterval(Duration.ofMillis(200))
-                        .build();
-                try (HikariDataSource firstPool = newPool();
-                        HikariDataSource secondPool = newPool()) {
-                    try (EventSql first = EventSql.builder(firstPool)
-                                    .settings(settings)
-                                    .build();
-                            EventSql second = EventSql.builder(secondPool)
-                                    .settings(settings)
-                                    .build()) {
-                        first.createStream(StreamSpec.of(STREAM).withPartitions(4));
-                        publishAndConsume(first, second);
-                        reportConsumers(first, second);
-                        clearWhilePublishing(first, second);
-                    }
-                    ServerSessions.assertUnchanged(firstPool, CONNECTIONS, isolation);
-                }
-            }
+        eventsDb = EmbeddedEventsDb.builder().start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        if (eventsDb != null) {
+            eventsDb.close();
         }
     }
 
-    private HikariDataSource newPool() {
-        return pgBouncer.pool(eventsDb.jdbcUrl().substring(eventsDb.jdbcUrl().lastIndexOf('/') + 1), config -> {});
+    @ParameterizedTest
+    @ValueSource(strings = {"read committed", "serializable"})
+    void transactionMode_anyDefaultIsolation_everythingWorksAndNothingIsLeft(String isolation) throws Exception {
+        Sql.execute(
+                eventsDb.adminDataSource(),
+                "ALTER ROLE " + eventsDb.username() + " SET default_transaction_isolation = '" + isolation + "'");
+        String name = isolation.replace(' ', '_');
+        database = eventsDb.createDatabase(name);
+        Settings settings = Settings.builder()
+                .lease(Duration.ofSeconds(2))
+                .pollInterval(Duration.ofMillis(200))
+                .build();
+        try (PgBouncer bouncer = PgBouncer.start(PgBouncer.program().orElseThrow(), folder, eventsDb, CONNECTIONS);
+                HikariDataSource firstPool = bouncer.pool(name, config -> {});
+                HikariDataSource secondPool = bouncer.pool(name, config -> {})) {
+            try (EventSql first = EventSql.builder(firstPool).settings(settings).build();
+                    EventSql second =
+                            EventSql.builder(secondPool).settings(settings).build()) {
+                first.createStream(StreamSpec.of(STREAM).withPartitions(2));
+                publishAndConsume(first, second);
+                reportConsumers(first, second);
+                clearWhilePublishing(first, second);
+            }
+            ServerSessions.assertUnchanged(firstPool, CONNECTIONS, isolation);
+        }
     }
 
     /** The lease is a row, not a lock of a session, which other clients would use next. */
@@ -98,7 +103,7 @@ class PgBouncerIT {
     }
 
     private void publishAndConsume(EventSql first, EventSql second) throws SQLException {
-        Sql.execute(eventsDb.dataSource(), "CREATE TABLE effect (text text)");
+        Sql.execute(database, "CREATE TABLE effect (text text)");
         Handled plain = new Handled();
         ConsumerSpec spec = ConsumerSpec.of(STREAM, "plain")
                 .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
@@ -128,7 +133,7 @@ class PgBouncerIT {
                 .until(() -> first.positions(STREAM, "once").stream().allMatch(p -> p.lag() == 0));
         subscriptions.forEach(Subscription::close);
         assertThat(first.consumer(STREAM, "plain").parkedEvents(10)).hasSize(1);
-        assertThat(Sql.query(eventsDb.dataSource(), "SELECT text FROM effect"))
+        assertThat(Sql.query(database, "SELECT text FROM effect"))
                 .containsExactlyInAnyOrderElementsOf(
                         events.stream().map(Event::text).toList());
     }
@@ -147,7 +152,7 @@ class PgBouncerIT {
             published.get(120, TimeUnit.SECONDS);
         }
         assertThat(Sql.query(
-                        eventsDb.dataSource(),
+                        database,
                         "SELECT next_offset - log_start - (SELECT count(*) FROM eventsql.events_" + STREAM
                                 + " e WHERE e.partition = h.partition AND e.event_offset >= h.log_start)"
                                 + " FROM eventsql.partition_head h WHERE stream = '" + STREAM + "'"))

@@ -25,7 +25,7 @@ import javax.sql.DataSource;
 import org.apache.commons.dbcp2.BasicDataSource;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /**
  * Goal: every connection goes back to its pool as it was borrowed: with the network timeout, autocommit mode, isolation level
@@ -125,22 +125,17 @@ class PoolSettingsIT {
         }
     }
 
-    @ParameterizedTest
-    @EnumSource(Pool.class)
-    void everyOperation_anyPool_returnsConnectionsUnchanged(Pool vendor) throws Exception {
-        runAndCompare(vendor, true);
-    }
-
-    @ParameterizedTest
-    @EnumSource(Pool.class)
-    void everyOperation_poolWithoutAutocommit_returnsConnectionsUnchanged(Pool vendor) throws Exception {
-        runAndCompare(vendor, false);
-    }
-
-    private static void runAndCompare(Pool vendor, boolean autoCommit) throws Exception {
+    /**
+     * Both modes, and the creation of the tables, with the pool that resets the least when a connection is returned; one mode with
+     * each other pool.
+     */
+    @ParameterizedTest(name = "{0}, autocommit: {1}")
+    @CsvSource({"HIKARI, true", "DBCP, true", "DBCP, false", "AGROAL, false"})
+    void everyOperation_anyPool_returnsConnectionsUnchanged(Pool vendor, boolean autoCommit) throws Exception {
         EventsDb server = TestCluster.server();
         String url;
-        try (Connection connection = TestCluster.newDatabase().getConnection()) {
+        DataSource database = vendor == Pool.DBCP ? TestCluster.newDatabase() : TestCluster.newDatabaseWithTables();
+        try (Connection connection = database.getConnection()) {
             url = connection.getMetaData().getURL();
         }
         String separator = url.contains("?") ? "&" : "?";

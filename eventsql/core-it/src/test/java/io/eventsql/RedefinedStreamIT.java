@@ -17,10 +17,13 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: a shard that does not have a stream gets it as the other one has it, never as a process remembers it: another process may
@@ -32,40 +35,46 @@ class RedefinedStreamIT {
     /** Generous, so that only a hang fails. */
     private static final Duration DEADLINE = Duration.ofSeconds(120);
 
-    private static final String STREAM = "orders";
-    private static final String DEAD_LETTERS = STREAM + ConsumerSpec.DEAD_LETTER_SUFFIX;
     private static final String CREATED_ANEW = "created anew with other partitions";
 
-    private TestCluster cluster;
+    private static TestCluster cluster;
 
-    @BeforeEach
-    void openCluster() {
+    private final String stream = TestStreams.newName();
+    private final String deadLetters = stream + ConsumerSpec.DEAD_LETTER_SUFFIX;
+
+    @BeforeAll
+    static void createDatabases() {
         cluster = TestCluster.ofShards(2);
     }
 
-    @AfterEach
-    void closeCluster() {
+    @AfterAll
+    static void dropDatabases() {
         cluster.close();
     }
 
-    private DataSource first() {
+    @AfterEach
+    void closeInstances() {
+        cluster.closeInstances();
+    }
+
+    private static DataSource first() {
         return cluster.dataSources().get(0);
     }
 
-    private DataSource second() {
+    private static DataSource second() {
         return cluster.dataSources().get(1);
     }
 
-    private static StreamSpec former() {
-        return TestStreams.of(STREAM).withPartitions(2).withSegmentSize(1_000);
+    private StreamSpec former() {
+        return TestStreams.of(stream).withPartitions(2).withSegmentSize(1_000);
     }
 
     /** Returns a key whose events go to a shard, after publishing events with this and other keys. */
-    private static String publishUntilShard(EventSql eventSql, int shard) {
+    private String publishUntilShard(EventSql eventSql, int shard) {
         for (int i = 0; ; i++) {
             String key = "key-" + i;
             if (eventSql.publisher()
-                            .publish(STREAM, Event.ofText(key, "before"))
+                            .publish(stream, Event.ofText(key, "before"))
                             .shard()
                     == shard) {
                 return key;
@@ -73,27 +82,27 @@ class RedefinedStreamIT {
         }
     }
 
-    private void delete(String stream) {
+    private static void delete(String name) {
         try (EventSql other = EventSql.builder(cluster.dataSources()).build()) {
-            other.deleteStream(stream, other.previewDeleteStream(stream).confirmation());
+            other.deleteStream(name, other.previewDeleteStream(name).confirmation());
         }
     }
 
-    private void createAnewOnFirstShard(String stream) {
+    private static void createAnewOnFirstShard(String name) {
         SwitchableDataSource second = new SwitchableDataSource(second());
         try (EventSql other = EventSql.builder(List.of(first(), second)).build()) {
             second.setAvailable(false);
-            assertThatThrownBy(() -> other.createStream(TestStreams.of(stream).withPartitions(3)))
+            assertThatThrownBy(() -> other.createStream(TestStreams.of(name).withPartitions(3)))
                     .isInstanceOf(EventSqlException.class);
         }
     }
 
-    private static List<String> partitions(DataSource shard, String stream) throws SQLException {
-        return Sql.query(shard, "SELECT partitions FROM eventsql.stream WHERE name = ?", stream);
+    private static List<String> partitions(DataSource shard, String name) throws SQLException {
+        return Sql.query(shard, "SELECT partitions FROM eventsql.stream WHERE name = ?", name);
     }
 
-    private static List<String> values(DataSource shard) throws SQLException {
-        return Sql.query(shard, "SELECT convert_from(value, 'UTF8') FROM eventsql.events_" + STREAM);
+    private List<String> values(DataSource shard) throws SQLException {
+        return Sql.query(shard, "SELECT convert_from(value, 'UTF8') FROM eventsql.events_" + stream);
     }
 
     @Test
@@ -101,16 +110,16 @@ class RedefinedStreamIT {
         EventSql eventSql = cluster.open();
         eventSql.createStream(former());
         String key = publishUntilShard(eventSql, 1);
-        delete(STREAM);
-        createAnewOnFirstShard(STREAM);
+        delete(stream);
+        createAnewOnFirstShard(stream);
 
-        assertThatThrownBy(() -> eventSql.publisher().publish(STREAM, Event.ofText(key, "routed by the former one")))
+        assertThatThrownBy(() -> eventSql.publisher().publish(stream, Event.ofText(key, "routed by the former one")))
                 .isInstanceOf(EventNotStoredException.class)
                 .hasMessageContaining(CREATED_ANEW);
-        assertThat(partitions(second(), STREAM)).isEmpty();
-        eventSql.publisher().publish(STREAM, Event.ofText(key, "after"));
+        assertThat(partitions(second(), stream)).isEmpty();
+        eventSql.publisher().publish(stream, Event.ofText(key, "after"));
 
-        assertThat(partitions(second(), STREAM)).containsExactly("3");
+        assertThat(partitions(second(), stream)).containsExactly("3");
         assertThat(values(second())).containsExactly("after");
     }
 
@@ -125,22 +134,51 @@ class RedefinedStreamIT {
             secondKey = publishUntilShard(creator, 1);
         }
         EventSql eventSql = cluster.open();
-        eventSql.publisher().publish(STREAM, Event.ofText(firstKey, "before"));
-        delete(STREAM);
-        createAnewOnFirstShard(STREAM);
+        eventSql.publisher().publish(stream, Event.ofText(firstKey, "before"));
+        delete(stream);
+        createAnewOnFirstShard(stream);
 
-        try (Connection transaction = first().getConnection()) {
+        publishInTransaction(eventSql, first(), Event.ofText(secondKey, "after"));
+
+        awaitNewStreamOnSecondShard();
+        assertThat(Sql.query(first(), "SELECT error FROM eventsql.outbox_refused"))
+                .isEmpty();
+    }
+
+    private void publishInTransaction(EventSql eventSql, DataSource outbox, Event event) throws SQLException {
+        try (Connection transaction = outbox.getConnection()) {
             transaction.setAutoCommit(false);
-            eventSql.outbox().publish(transaction, STREAM, Event.ofText(secondKey, "after"));
+            eventSql.outbox().publish(transaction, stream, event);
             transaction.commit();
         }
+    }
 
+    private void awaitNewStreamOnSecondShard() {
         await().atMost(DEADLINE)
-                .untilAsserted(() -> assertThat(partitions(second(), STREAM)).containsExactly("3"));
+                .untilAsserted(() -> assertThat(partitions(second(), stream)).containsExactly("3"));
         await().atMost(DEADLINE)
                 .ignoreExceptions() // until its tables are there
                 .untilAsserted(() -> assertThat(values(second())).containsExactly("after"));
-        assertThat(Sql.query(first(), "SELECT error FROM eventsql.outbox_refused"))
+    }
+
+    /** The relay has moved events to the former stream, from the outbox of the other shard or of this one. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1})
+    void relay_hasUsedTheFormerStream_secondShardGetsTheNewOne(int shardOfOutbox) throws Exception {
+        DataSource outbox = cluster.dataSources().get(shardOfOutbox);
+        EventSql eventSql = cluster.open();
+        eventSql.createStream(former());
+        String key = publishUntilShard(eventSql, 1);
+        publishInTransaction(eventSql, outbox, Event.ofText(key, "by the relay"));
+        await().atMost(DEADLINE)
+                .untilAsserted(() -> assertThat(values(second())).contains("by the relay"));
+        delete(stream);
+        createAnewOnFirstShard(stream);
+
+        publishInTransaction(eventSql, outbox, Event.ofText(key, "after"));
+
+        awaitNewStreamOnSecondShard();
+        assertThat(Sql.query(outbox, "SELECT error FROM eventsql.outbox_refused"))
                 .isEmpty();
     }
 
@@ -149,7 +187,7 @@ class RedefinedStreamIT {
         EventSql eventSql = cluster.open();
         eventSql.createStream(former());
         String key = publishUntilShard(eventSql, 1);
-        ConsumerSpec failing = ConsumerSpec.of(STREAM, "c")
+        ConsumerSpec failing = ConsumerSpec.of(stream, "c")
                 .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
                 .withFailurePolicy(FailurePolicy.DEAD_LETTER);
         eventSql.subscribe(failing, event -> {
@@ -157,10 +195,10 @@ class RedefinedStreamIT {
                 throw new IllegalStateException("cannot handle it");
             }
         });
-        delete(DEAD_LETTERS);
-        createAnewOnFirstShard(DEAD_LETTERS);
+        delete(deadLetters);
+        createAnewOnFirstShard(deadLetters);
 
-        EventPosition bad = eventSql.publisher().publish(STREAM, Event.ofText(key, "bad"));
+        EventPosition bad = eventSql.publisher().publish(stream, Event.ofText(key, "bad"));
 
         await().atMost(DEADLINE).until(() -> stoppedPartition(eventSql).isPresent());
         PartitionState stopped = stoppedPartition(eventSql).orElseThrow();
@@ -169,11 +207,11 @@ class RedefinedStreamIT {
         assertThat(stopped.error())
                 .startsWith("the database refused the dead letter of offset " + bad.offset())
                 .contains(CREATED_ANEW);
-        assertThat(partitions(second(), DEAD_LETTERS)).isEmpty();
+        assertThat(partitions(second(), deadLetters)).isEmpty();
     }
 
-    private static Optional<PartitionState> stoppedPartition(EventSql eventSql) {
-        return eventSql.consumer(STREAM, "c").state().stream()
+    private Optional<PartitionState> stoppedPartition(EventSql eventSql) {
+        return eventSql.consumer(stream, "c").state().stream()
                 .filter(partition -> partition.status() == PartitionState.Status.STOPPED)
                 .findFirst();
     }
@@ -187,24 +225,30 @@ class RedefinedStreamIT {
         eventSql.createStream(former());
         String key = publishUntilShard(eventSql, 1);
         Handled handled = new Handled();
-        eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
+        eventSql.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+        eventSql.subscribe(ConsumerSpec.of(stream, "d"), event -> {});
         await().atMost(DEADLINE).until(() -> handled.positions().stream().anyMatch(position -> position.shard() == 1));
         Sql.execute(
                 first(),
-                "DELETE FROM eventsql.stream WHERE name = '" + STREAM + "'",
-                "DROP TABLE " + TestStreams.table(STREAM) + " CASCADE");
-        createAnewOnFirstShard(STREAM);
+                "DELETE FROM eventsql.stream WHERE name = '" + stream + "'",
+                "DROP TABLE " + TestStreams.table(stream) + " CASCADE");
+        createAnewOnFirstShard(stream);
 
         try (CapturedLog log = CapturedLog.ofConsuming()) {
             backup.restore(second());
-            await().atMost(DEADLINE)
-                    .until(() -> !log.lines("cannot continue on").isEmpty());
-            assertThat(log.lines("cannot continue on").getFirst()).contains(CREATED_ANEW);
+            for (String consumer : List.of("c", "d")) { // each says so
+                await().atMost(DEADLINE)
+                        .until(() ->
+                                log
+                                        .lines("Consumer " + consumer + " of stream " + stream + " cannot continue on")
+                                        .stream()
+                                        .anyMatch(line -> line.contains(CREATED_ANEW)));
+            }
         }
-        assertThat(partitions(second(), STREAM)).isEmpty();
+        assertThat(partitions(second(), stream)).isEmpty();
 
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(3));
-        eventSql.publisher().publish(STREAM, Event.ofText(key, "after"));
+        eventSql.createStream(TestStreams.of(stream).withPartitions(3));
+        eventSql.publisher().publish(stream, Event.ofText(key, "after"));
         await().atMost(DEADLINE).untilAsserted(() -> assertThat(handled.texts()).contains("after"));
     }
 
@@ -217,7 +261,7 @@ class RedefinedStreamIT {
             String key = publishUntilShard(eventSql, 1);
             first.setAvailable(false);
             assertThat(eventSql.publisher()
-                            .publish(STREAM, Event.ofText(key, "after"))
+                            .publish(stream, Event.ofText(key, "after"))
                             .shard())
                     .isEqualTo(1);
         }

@@ -10,8 +10,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.NullSource;
@@ -19,15 +19,15 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Shards keep the names that the application gives them. */
 class ShardNamesIT {
-    private TestCluster cluster;
+    private static TestCluster cluster;
 
-    @BeforeEach
-    void openCluster() {
+    @BeforeAll
+    static void openCluster() {
         cluster = TestCluster.ofShards(2);
     }
 
-    @AfterEach
-    void closeCluster() {
+    @AfterAll
+    static void closeCluster() {
         cluster.close();
     }
 

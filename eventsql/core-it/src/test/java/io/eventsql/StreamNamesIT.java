@@ -46,7 +46,6 @@ class StreamNamesIT {
                 "order-service",
                 "order.service",
                 "Order-Service",
-                "shop.orders.v1",
                 "a__p0",
                 "a__json",
                 "1",
@@ -71,21 +70,21 @@ class StreamNamesIT {
 
         Handled handled = new Handled();
         try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(name, "c"), handled::add)) {
-            eventSql.publisher().publishAll(name, events(0, 900));
-            handled.awaitSize(900).assertOnceAndInOrder();
+            eventSql.publisher().publishAll(name, events(0, 450));
+            handled.awaitSize(450).assertOnceAndInOrder();
             await().untilAsserted(
                             () -> assertThat(eventSql.positions(name, "c")).allMatch(p -> p.lag() == 0));
         }
         assertThat(eventSql.consumer(name, "c").state()).hasSize(4);
         assertThat(cluster.sum("SELECT count(*) FROM eventsql." + spec.tableName()))
-                .isEqualTo(900);
+                .isEqualTo(450);
         assertThat(cluster.sum(
                         "SELECT count(*) FROM eventsql." + spec.tableName() + "__json WHERE value -> 'n' IS NOT NULL"))
-                .isEqualTo(900);
+                .isEqualTo(450);
         cluster.execute("SELECT eventsql.apply_stream_grants_v1('" + name + "')");
 
         assertThat(eventSql.clear(name, eventSql.previewClear(name).confirmation()))
-                .isEqualTo(900);
+                .isEqualTo(450);
         assertThat(cluster.sum("SELECT count(*) FROM eventsql." + spec.tableName()))
                 .isZero();
         eventSql.publisher().publishAll(name, events(0, 10));

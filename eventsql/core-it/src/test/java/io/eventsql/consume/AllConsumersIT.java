@@ -24,7 +24,9 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -35,21 +37,34 @@ class AllConsumersIT {
     private static final Duration LONG_LEASE = Duration.ofMinutes(10);
     private static final RetryPolicy ONE_ATTEMPT = RetryPolicy.defaults().withMaxAttempts(1);
 
-    private TestCluster cluster;
+    private static TestCluster cluster;
+
+    private final String orders = TestStreams.newName();
+    private final String payments = TestStreams.newName();
     private EventSql eventSql;
 
-    @BeforeEach
-    void openCluster() {
+    @BeforeAll
+    static void createDatabases() {
         cluster = TestCluster.ofShards(2);
+    }
+
+    @AfterAll
+    static void dropDatabases() {
+        cluster.close();
+    }
+
+    @BeforeEach
+    void open() {
         eventSql = cluster.open();
-        for (String stream : List.of("orders", "payments")) {
+        for (String stream : List.of(orders, payments)) {
             eventSql.createStream(TestStreams.of(stream).withPartitions(2).withSegmentSize(100));
         }
     }
 
     @AfterEach
-    void closeCluster() {
-        cluster.close();
+    void deleteConsumers() throws SQLException {
+        cluster.closeInstances();
+        cluster.execute("DELETE FROM eventsql.consumer");
     }
 
     private void publish(String stream, int from, int to) {
@@ -74,7 +89,7 @@ class AllConsumersIT {
     @Test
     void consumers_ofAllStreamsAndShards_membersLagAgeStateAndLastError() {
         Subscription mailer = eventSql.subscribe(
-                ConsumerSpec.of("orders", "mailer").withRetry(ONE_ATTEMPT).withFailurePolicy(FailurePolicy.STOP),
+                ConsumerSpec.of(orders, "mailer").withRetry(ONE_ATTEMPT).withFailurePolicy(FailurePolicy.STOP),
                 event -> {
                     if (event.text().equals("event 7")) {
                         throw new IllegalStateException("thrown for event 7");
@@ -82,17 +97,17 @@ class AllConsumersIT {
                 });
         cluster.open()
                 .subscribe(
-                        ConsumerSpec.of("payments", "ledger")
+                        ConsumerSpec.of(payments, "ledger")
                                 .withRetry(ONE_ATTEMPT)
                                 .withFailurePolicy(FailurePolicy.PARK_KEY),
                         event -> {
                             throw new IllegalStateException("thrown for " + event.text());
                         });
-        publish("orders", 0, 100);
-        publish("payments", 0, 40);
+        publish(orders, 0, 100);
+        publish(payments, 0, 40);
 
         await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
-            ConsumerStatus stopped = status("orders", "mailer");
+            ConsumerStatus stopped = status(orders, "mailer");
             assertThat(stopped.partitions()).hasSize(4);
             assertThat(stopped.partitions(Status.STOPPED)).isOne();
             assertThat(stopped.partitions().stream()
@@ -102,7 +117,7 @@ class AllConsumersIT {
             assertThat(stopped.lag()).isPositive();
             assertThat(stopped.members()).hasSize(1);
             assertThat(stopped.lastError()).contains("thrown for event 7");
-            ConsumerStatus parked = status("payments", "ledger");
+            ConsumerStatus parked = status(payments, "ledger");
             assertThat(parked.lag()).isZero();
             assertThat(parked.behind()).isZero();
             assertThat(parked.parkedEvents()).isEqualTo(40);
@@ -111,39 +126,39 @@ class AllConsumersIT {
             assertThat(parked.lastErrorAt()).isNotNull();
         });
         assertThat(eventSql.consumers().unavailableShards()).isEmpty();
-        Duration behind = status("orders", "mailer").behind();
-        await().until(() -> status("orders", "mailer").behind().compareTo(behind) > 0);
-        assertThat(status("orders", "mailer").partitions().stream().filter(p -> p.lag() == 0))
+        Duration behind = status(orders, "mailer").behind();
+        await().until(() -> status(orders, "mailer").behind().compareTo(behind) > 0);
+        assertThat(status(orders, "mailer").partitions().stream().filter(p -> p.lag() == 0))
                 .allSatisfy(p -> assertThat(p.behind()).isZero());
 
         mailer.close();
-        assertThat(status("orders", "mailer").members()).isEmpty();
-        assertThat(status("orders", "mailer").partitions(Status.STOPPED)).isOne();
+        assertThat(status(orders, "mailer").members()).isEmpty();
+        assertThat(status(orders, "mailer").partitions(Status.STOPPED)).isOne();
     }
 
     @Test
     void consumers_behindBySegments_ageIsThatOfTheNextEvent() throws SQLException {
-        eventSql.subscribe(ConsumerSpec.of("orders", "late"), event -> {}).close();
-        publish("orders", 0, 500);
-        String table = TestStreams.table("orders");
+        eventSql.subscribe(ConsumerSpec.of(orders, "late"), event -> {}).close();
+        publish(orders, 0, 500);
+        String table = TestStreams.table(orders);
         cluster.execute("UPDATE " + table + " SET published_at = published_at - interval '1 hour'"
                 + " WHERE event_offset < 100");
 
-        assertThat(status("orders", "late").behind()).isBetween(Duration.ofHours(1), Duration.ofMinutes(62));
+        assertThat(status(orders, "late").behind()).isBetween(Duration.ofHours(1), Duration.ofMinutes(62));
         assertThat(eventSql.consumers(0, 10))
                 .anySatisfy(
                         summary -> assertThat(summary.behind()).isBetween(Duration.ofHours(1), Duration.ofMinutes(62)));
         // Events that are missing: the next one that exists; then, at least, the time of the last publish.
         cluster.execute("DELETE FROM " + table + " WHERE event_offset < 100");
-        assertThat(status("orders", "late").behind()).isLessThan(Duration.ofMinutes(2));
+        assertThat(status(orders, "late").behind()).isLessThan(Duration.ofMinutes(2));
         cluster.execute("DELETE FROM " + table);
-        assertThat(status("orders", "late").lag()).isEqualTo(500);
-        assertThat(status("orders", "late").behind()).isPositive();
+        assertThat(status(orders, "late").lag()).isEqualTo(500);
+        assertThat(status(orders, "late").behind()).isPositive();
     }
 
     @Test
     void consumers_shardUnavailable_isNamedAndTheOthersAreListed() {
-        eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {}).close();
+        eventSql.subscribe(ConsumerSpec.of(orders, "mailer"), event -> {}).close();
         SwitchableDataSource second =
                 new SwitchableDataSource(cluster.dataSources().get(1));
         try (EventSql other = EventSql.builder(
@@ -155,7 +170,7 @@ class AllConsumersIT {
 
             assertThat(overview.unavailableShards()).hasSize(1);
             assertThat(overview.unavailableShards().get("shard1")).contains("made unavailable by the test");
-            assertThat(find(overview, "orders", "mailer").orElseThrow().partitions())
+            assertThat(find(overview, orders, "mailer").orElseThrow().partitions())
                     .hasSize(2)
                     .allSatisfy(p -> assertThat(p.shard()).isZero());
             second.setAvailable(true);
@@ -165,8 +180,8 @@ class AllConsumersIT {
 
     @Test
     void report_twoInstances_oneReports_untilItIsClosed() {
-        eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {}).close();
-        publish("orders", 0, 20);
+        eventSql.subscribe(ConsumerSpec.of(orders, "mailer"), event -> {}).close();
+        publish(orders, 0, 20);
         EventSql other = cluster.open();
 
         List<ConsumerSummary> reported =

@@ -36,7 +36,7 @@ class BoundedConsumingIT extends ConsumerFixture {
     @Test
     void keyConcurrency_oneKeyIsStuck_handlingEndsAtTheWindow() throws Exception {
         String stream = newStream(1);
-        int events = 30_000;
+        int events = 22_000;
         publishMany(stream, events, 100);
         CountDownLatch release = new CountDownLatch(1);
         Handled handled = new Handled();
@@ -61,7 +61,7 @@ class BoundedConsumingIT extends ConsumerFixture {
     @ValueSource(ints = {1, 8})
     void maxEventsAhead_anySize_everythingIsHandledOnce(int keyConcurrency) {
         String stream = newStream(1);
-        publishMany(stream, 1_000, 10);
+        publishMany(stream, 300, 10);
         Handled handled = new Handled();
         ConsumerSpec spec = consumer(stream)
                 .withKeyConcurrency(keyConcurrency)
@@ -69,23 +69,23 @@ class BoundedConsumingIT extends ConsumerFixture {
                 .withPageEvents(100)
                 .withCommitInterval(Duration.ofMinutes(1)); // the window's end requests a commit
         try (Subscription ignored = eventSql.subscribe(spec, handled::add)) {
-            handled.awaitSize(1_000);
+            handled.awaitSize(300);
         } // commits the last ones
         awaitLag(stream, 0);
-        assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, 1_000));
+        assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, 300));
         assertOrderOfKeys(handled.events());
     }
 
     @ParameterizedTest
     @ValueSource(ints = {1, 4})
     void maxFetchedBytes_partitionsAreStuck_othersContinue(int keyConcurrency) throws Exception {
-        int partitions = 8;
+        int partitions = 4;
         String stream = newStream(partitions);
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 10; i++) {
             eventSql.publisher()
                     .publishAll(
                             stream,
-                            IntStream.range(0, 80)
+                            IntStream.range(0, 40)
                                     .mapToObj(key -> Event.of("key-" + key, new byte[PADDING_BYTES]))
                                     .toList());
         }
@@ -94,7 +94,7 @@ class BoundedConsumingIT extends ConsumerFixture {
         Handled handled = new Handled();
         ConsumerSpec spec = consumer(stream)
                 .withKeyConcurrency(keyConcurrency)
-                .withMaxFetchedBytes(30 * PADDING_BYTES); // 1,600 events are stored
+                .withMaxFetchedBytes(30 * PADDING_BYTES); // 400 events are stored
         try (Subscription ignored = eventSql.subscribe(spec, event -> {
             if (event.partition() % 2 == 0) {
                 stuck.add(event.partition());
@@ -107,10 +107,10 @@ class BoundedConsumingIT extends ConsumerFixture {
             handled.awaitSize(others);
             assertThat(stuck).hasSize(partitions / 2);
             release.countDown();
-            handled.awaitSize(1_600);
+            handled.awaitSize(400);
             awaitLag(stream, 0);
         }
-        assertThat(handled.size()).isEqualTo(1_600);
+        assertThat(handled.size()).isEqualTo(400);
     }
 
     @Test

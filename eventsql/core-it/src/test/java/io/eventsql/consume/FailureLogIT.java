@@ -25,8 +25,6 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /** Goal: a failure that lasts is logged when it begins and when it ends, and what is no failure is not logged as one. */
 @Timeout(120)
@@ -122,9 +120,9 @@ class FailureLogIT extends ConsumerFixture {
         assertThat(log.lines("Internal error")).isEmpty();
     }
 
-    @ParameterizedTest
-    @ValueSource(ints = {1, 20})
-    void commit_databaseUnavailable_isLoggedOnceAndAtItsEnd(int consumers) {
+    @Test
+    void commit_databaseUnavailableForSeveralConsumers_isLoggedOnceAndAtItsEnd() {
+        int consumers = 5;
         String stream = newStream(1);
         SwitchableDataSource database =
                 new SwitchableDataSource(cluster.dataSources().getFirst());

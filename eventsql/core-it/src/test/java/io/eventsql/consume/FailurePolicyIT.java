@@ -397,7 +397,7 @@ class FailurePolicyIT extends ConsumerFixture {
     @ValueSource(booleans = {false, true})
     void parkKey_manyLaterEventsOfKey_areAllParkedInOrder(boolean keyParallel) {
         String stream = newStream(1);
-        int events = 3_000;
+        int events = 1_500;
         publish(stream, 0, events, 10);
         Handled handled = new Handled();
         ConsumerSpec spec = attempts(stream, 1, FailurePolicy.PARK_KEY).withKeyConcurrency(keyParallel ? 8 : 1);

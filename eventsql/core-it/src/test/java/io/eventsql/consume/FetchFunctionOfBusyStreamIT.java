@@ -55,7 +55,7 @@ class FetchFunctionOfBusyStreamIT {
                 String second = awaitFunction(List.of(first));
                 Sql.execute(database, "REVOKE ALL ON " + SIGNATURE + " FROM PUBLIC, \"" + user() + "\"");
                 int before = handled.size();
-                await().until(() -> handled.size() > before + 1_000);
+                await().until(() -> handled.size() > before + 500);
                 assertThat(second).isNotEqualTo(first);
                 stopped.set(true);
                 publisher.join();

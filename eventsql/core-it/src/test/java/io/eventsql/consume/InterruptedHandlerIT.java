@@ -16,6 +16,9 @@ import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -24,97 +27,112 @@ import org.junit.jupiter.params.provider.ValueSource;
 class InterruptedHandlerIT {
     private static final int EVENTS = 20;
 
-    private static EventSql open(TestCluster cluster) {
+    private static TestCluster cluster;
+
+    private final String stream = TestStreams.newName();
+
+    @BeforeAll
+    static void createDatabase() {
+        cluster = TestCluster.ofShards(1);
+    }
+
+    @AfterAll
+    static void dropDatabase() {
+        cluster.close();
+    }
+
+    @AfterEach
+    void closeInstances() {
+        cluster.closeInstances();
+    }
+
+    private EventSql open() {
         EventSql eventSql = cluster.open();
-        eventSql.createStream(TestStreams.of("interrupts").withPartitions(1));
-        for (int i = 0; i < EVENTS; i++) {
-            eventSql.publisher().publish("interrupts", Event.ofText("key", "value" + i));
-        }
+        eventSql.createStream(TestStreams.of(stream).withPartitions(1));
+        eventSql.publisher()
+                .publishAll(
+                        stream,
+                        IntStream.range(0, EVENTS)
+                                .mapToObj(i -> Event.ofText("key", "value" + i))
+                                .toList());
         return eventSql;
     }
 
-    private static void awaitDrained(EventSql eventSql) {
+    private void awaitDrained(EventSql eventSql) {
         await().atMost(Duration.ofSeconds(120))
-                .until(() -> eventSql.positions("interrupts", "c").stream().allMatch(p -> p.lag() == 0));
+                .until(() -> eventSql.positions(stream, "c").stream().allMatch(p -> p.lag() == 0));
     }
 
     @Test
     void lastAttempt_interrupted_deadLettersEventAndContinues() {
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            EventSql eventSql = open(cluster);
-            Handled handled = new Handled();
-            eventSql.subscribe(
-                    ConsumerSpec.of("interrupts", "c")
-                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
-                            .withFailurePolicy(FailurePolicy.DEAD_LETTER),
-                    event -> {
-                        if (event.offset() % 5 == 0) {
-                            Thread.currentThread().interrupt();
-                            throw new IllegalStateException("interrupted");
-                        }
-                        handled.add(event);
-                    });
-            handled.awaitSize(EVENTS * 4 / 5);
-            awaitDrained(eventSql);
-            assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100)).hasSize(EVENTS / 5);
-        }
+        EventSql eventSql = open();
+        Handled handled = new Handled();
+        eventSql.subscribe(
+                ConsumerSpec.of(stream, "c")
+                        .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                        .withFailurePolicy(FailurePolicy.DEAD_LETTER),
+                event -> {
+                    if (event.offset() % 5 == 0) {
+                        Thread.currentThread().interrupt();
+                        throw new IllegalStateException("interrupted");
+                    }
+                    handled.add(event);
+                });
+        handled.awaitSize(EVENTS * 4 / 5);
+        awaitDrained(eventSql);
+        assertThat(eventSql.consumer(stream, "c").parkedEvents(100)).hasSize(EVENTS / 5);
     }
 
     @ParameterizedTest
     @ValueSource(ints = {1, 8})
     void deadLetter_interruptedWhileRetrying_eventIsNotSkipped(int keyConcurrency) {
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            open(cluster);
-            SwitchableDataSource dataSource =
-                    new SwitchableDataSource(cluster.dataSources().getFirst());
-            Handled handled = new Handled();
-            AtomicReference<Thread> failed = new AtomicReference<>();
-            try (EventSql eventSql = EventSql.builder(dataSource).build()) {
-                eventSql.subscribe(
-                        ConsumerSpec.of("interrupts", "c")
-                                .withKeyConcurrency(keyConcurrency)
-                                .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
-                                .withFailurePolicy(FailurePolicy.DEAD_LETTER),
-                        event -> {
-                            if (event.offset() == 3) {
-                                dataSource.setAvailable(false);
-                                failed.set(Thread.currentThread());
-                                throw new IllegalStateException("not handled");
-                            }
-                            handled.add(event);
-                        });
-                await().atMost(Duration.ofSeconds(120)).until(() -> failed.get() != null);
-                AtomicInteger interrupts = new AtomicInteger();
-                await().atMost(Duration.ofSeconds(120))
-                        .pollInterval(Duration.ofMillis(20))
-                        .until(() -> {
-                            failed.get().interrupt(); // as a timer of the handler's that fires late
-                            return interrupts.incrementAndGet() == 20;
-                        });
-                dataSource.setAvailable(true);
-                awaitDrained(eventSql);
-                assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100))
-                        .hasSize(1);
-            }
-            assertThat(handled.texts())
-                    .containsExactlyElementsOf(IntStream.range(0, EVENTS)
-                            .filter(i -> i != 3)
-                            .mapToObj(i -> "value" + i)
-                            .toList());
+        open();
+        SwitchableDataSource dataSource =
+                new SwitchableDataSource(cluster.dataSources().getFirst());
+        Handled handled = new Handled();
+        AtomicReference<Thread> failed = new AtomicReference<>();
+        try (EventSql eventSql = EventSql.builder(dataSource).build()) {
+            eventSql.subscribe(
+                    ConsumerSpec.of(stream, "c")
+                            .withKeyConcurrency(keyConcurrency)
+                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                            .withFailurePolicy(FailurePolicy.DEAD_LETTER),
+                    event -> {
+                        if (event.offset() == 3) {
+                            dataSource.setAvailable(false);
+                            failed.set(Thread.currentThread());
+                            throw new IllegalStateException("not handled");
+                        }
+                        handled.add(event);
+                    });
+            await().atMost(Duration.ofSeconds(120)).until(() -> failed.get() != null);
+            AtomicInteger interrupts = new AtomicInteger();
+            await().atMost(Duration.ofSeconds(120))
+                    .pollInterval(Duration.ofMillis(20))
+                    .until(() -> {
+                        failed.get().interrupt(); // as a timer of the handler's that fires late
+                        return interrupts.incrementAndGet() == 20;
+                    });
+            dataSource.setAvailable(true);
+            awaitDrained(eventSql);
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(100)).hasSize(1);
         }
+        assertThat(handled.texts())
+                .containsExactlyElementsOf(IntStream.range(0, EVENTS)
+                        .filter(i -> i != 3)
+                        .mapToObj(i -> "value" + i)
+                        .toList());
     }
 
     @Test
     void transactionalHandler_returnsInterrupted_isCalledOncePerEvent() {
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            EventSql eventSql = open(cluster);
-            AtomicInteger calls = new AtomicInteger();
-            eventSql.subscribeTransactional(ConsumerSpec.of("interrupts", "c"), (event, connection) -> {
-                calls.incrementAndGet();
-                Thread.currentThread().interrupt();
-            });
-            awaitDrained(eventSql);
-            assertThat(calls).hasValue(EVENTS);
-        }
+        EventSql eventSql = open();
+        AtomicInteger calls = new AtomicInteger();
+        eventSql.subscribeTransactional(ConsumerSpec.of(stream, "c"), (event, connection) -> {
+            calls.incrementAndGet();
+            Thread.currentThread().interrupt();
+        });
+        awaitDrained(eventSql);
+        assertThat(calls).hasValue(EVENTS);
     }
 }

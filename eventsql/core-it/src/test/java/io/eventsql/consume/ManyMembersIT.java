@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 /** Goal: members share partitions and keep their leases in processes that have more members than one heartbeat is for. */
 class ManyMembersIT {
     private static final String STREAM = "many_members";
-    private static final int CONSUMERS = 130;
+    private static final int CONSUMERS = 104;
     private static final Duration LEASE = Duration.ofSeconds(6);
     private static final String HOLDERS =
             "SELECT count(*) FROM eventsql.consumer_partition WHERE member_id IS NOT NULL";

@@ -24,7 +24,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 /** One process consumes many streams, of both storages: one statement asks for the new events of all. */
 class ManyStreamsIT {
-    private static final int STREAMS = 24;
+    private static final int STREAMS = 16;
     private static final int ROUNDS = 20;
 
     private static void publishToAll(EventSql eventSql, List<String> to, int number) {

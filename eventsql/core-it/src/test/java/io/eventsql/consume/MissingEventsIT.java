@@ -174,7 +174,7 @@ class MissingEventsIT extends ConsumerFixture {
         System.out.println("seed " + seed);
         Random random = new Random(seed);
         String stream = newStream(1);
-        int events = 3_200;
+        int events = 1_600;
         publishMany(stream, events);
         BitSet deleted = new BitSet(events);
         IntStream.range(0, 15).forEach(i -> {
@@ -183,7 +183,7 @@ class MissingEventsIT extends ConsumerFixture {
         });
         deleted.set(0, random.nextInt(3)); // perhaps the first, the last, and those around a segment's end
         deleted.set(events - random.nextInt(3), events);
-        deleted.set(2_000 - random.nextInt(10), 2_000 + random.nextInt(10));
+        deleted.set(1_000 - random.nextInt(10), 1_000 + random.nextInt(10));
         String offsets =
                 String.join(",", deleted.stream().mapToObj(Integer::toString).toList());
         delete(stream, "event_offset IN (" + offsets + ")");

@@ -62,24 +62,24 @@ class PartitionAssignmentIT extends ConsumerFixture {
 
     @Test
     void subscribe_membersJoinAndLeave_partitionsAreRebalanced() {
-        String stream = newStream(10);
+        String stream = newStream(5);
         Handled handled = new Handled();
         publish(stream, 0, 200, 50);
         EventSql first = process();
         EventSql second = process();
         Subscription one = first.subscribe(consumer(stream), handled::add);
-        awaitPartitionCounts(stream, 10L);
+        awaitPartitionCounts(stream, 5L);
         Subscription two = second.subscribe(consumer(stream), handled::add);
-        awaitPartitionCounts(stream, 5L, 5L);
+        awaitPartitionCounts(stream, 2L, 3L);
         publish(stream, 200, 400, 50);
         Subscription three = first.subscribe(consumer(stream), handled::add); // a second member in this process
-        awaitPartitionCounts(stream, 3L, 3L, 4L);
+        awaitPartitionCounts(stream, 1L, 2L, 2L);
         publish(stream, 400, 600, 50);
         handled.awaitSize(600);
         two.close();
-        awaitPartitionCounts(stream, 5L, 5L);
+        awaitPartitionCounts(stream, 2L, 3L);
         one.close();
-        awaitPartitionCounts(stream, 10L);
+        awaitPartitionCounts(stream, 5L);
         publish(stream, 600, 800, 50);
         handled.awaitSize(800);
         three.close();
@@ -110,13 +110,13 @@ class PartitionAssignmentIT extends ConsumerFixture {
 
     @Test
     void maxPartitions_limitsOneMember_othersTakeTheRest() {
-        String stream = newStream(10);
+        String stream = newStream(5);
         Handled handled = new Handled();
         Subscription few = process().subscribe(consumer(stream).withMaxPartitions(2), handled::add);
         awaitPartitionCounts(stream, 2L);
-        assertThat(state(stream)).filteredOn(p -> p.member() == null).hasSize(8);
+        assertThat(state(stream)).filteredOn(p -> p.member() == null).hasSize(3);
         Subscription rest = process().subscribe(consumer(stream), handled::add);
-        awaitPartitionCounts(stream, 2L, 8L);
+        awaitPartitionCounts(stream, 2L, 3L);
         publish(stream, 0, 100, 50);
         handled.awaitSize(100);
         rest.close();
@@ -337,15 +337,15 @@ class PartitionAssignmentIT extends ConsumerFixture {
         try (TestCluster quiet = TestCluster.ofShards(1)) {
             Borrows borrows = new Borrows(quiet.dataSources().getFirst());
             EventSql process = quiet.open(List.of(borrows));
-            for (int stream = 0; stream < 20; stream++) {
-                process.createStream(TestStreams.of("idle" + stream).withPartitions(4));
+            for (int stream = 0; stream < 10; stream++) {
+                process.createStream(TestStreams.of("idle" + stream).withPartitions(2));
                 for (int listener = 0; listener < 5; listener++) {
                     process.subscribe(ConsumerSpec.of("idle" + stream, "c" + listener), event -> {});
                 }
             }
             String held = "SELECT count(*) FROM eventsql.consumer_partition WHERE member_id IS NOT NULL";
             await().atMost(Duration.ofSeconds(120))
-                    .until(() -> Sql.queryLong(quiet.dataSources().getFirst(), held) == 400);
+                    .until(() -> Sql.queryLong(quiet.dataSources().getFirst(), held) == 100);
             AtomicReference<Reading> last = new AtomicReference<>(borrows.read());
             await().atMost(Duration.ofSeconds(120))
                     .pollDelay(Duration.ofSeconds(10))
@@ -353,7 +353,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
                     .untilAsserted(() -> {
                         Reading now = borrows.read();
                         double perSecond = now.perSecondSince(last.getAndSet(now));
-                        System.out.printf("Idle, 20 streams, 100 consumers: %.2f statements/s%n", perSecond);
+                        System.out.printf("Idle, 10 streams, 50 consumers: %.2f statements/s%n", perSecond);
                         assertThat(perSecond).isPositive().isLessThanOrEqualTo(2);
                     });
         }

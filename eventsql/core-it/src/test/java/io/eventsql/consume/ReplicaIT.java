@@ -309,7 +309,7 @@ class ReplicaIT {
         awaitUsed(eventSql);
         try (CapturedLog log = CapturedLog.of("consume")) {
             eventSql.subscribe(spec(), handled::add);
-            for (int i = 0; i < 20; i++) {
+            for (int i = 0; i < 10; i++) {
                 publish(eventSql, i + "-", 10);
                 handled.awaitSize((i + 1) * 10);
             }

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class SharedCommitIT {
     private static final String STREAM = "shared";
-    private static final int CONSUMERS = 30;
+    private static final int CONSUMERS = 20;
     private static final Duration LONG = Duration.ofSeconds(60);
 
     private FunctionCalls calls;
@@ -85,14 +85,14 @@ class SharedCommitIT {
 
     @Test
     void manyConsumers_shareStatements() throws SQLException {
-        for (int round = 0; round < 20; round++) {
+        for (int round = 0; round < 10; round++) {
             publish(round, round + 1);
             awaitLags();
         }
-        assertHandledOnce(20);
+        assertHandledOnce(10);
         eventSql.close(); // its connections report their calls
         pool.close();
-        long commits = 20L * CONSUMERS;
+        long commits = 10L * CONSUMERS;
         assertThat(calls.count("^commit_offsets_v2$")).isPositive().isLessThan(commits / 3);
     }
 

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Timeout;
 /** Several consumers of one stream in a process, which share pages where they are at the same offset. */
 @Timeout(120)
 class SharedPagesIT {
-    private static final int EVENTS = 6_000;
+    private static final int EVENTS = 3_000;
 
     private static List<Event> events(int from, int to) {
         return IntStream.range(from, to)

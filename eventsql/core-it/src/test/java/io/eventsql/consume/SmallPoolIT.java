@@ -24,6 +24,9 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -38,10 +41,27 @@ import org.junit.jupiter.params.provider.EnumSource;
  */
 @Timeout(120)
 class SmallPoolIT {
-    private static final int EVENTS = 100;
+    private static final int EVENTS = 60;
     private static final Duration LEASE = Duration.ofSeconds(1);
 
-    private static HikariDataSource pool(TestCluster cluster, int size) throws SQLException {
+    private static TestCluster cluster;
+    /** The other process. */
+    private static EventSql other;
+
+    private final String stream = TestStreams.newName();
+
+    @BeforeAll
+    static void openCluster() {
+        cluster = TestCluster.ofShards(1);
+        other = cluster.open();
+    }
+
+    @AfterAll
+    static void closeCluster() {
+        cluster.close();
+    }
+
+    private static HikariDataSource pool(int size) throws SQLException {
         try (Connection connection = cluster.dataSources().getFirst().getConnection()) {
             return Pools.pool(TestCluster.server(), connection.getMetaData().getURL(), config -> {
                 config.setMaximumPoolSize(size);
@@ -52,25 +72,26 @@ class SmallPoolIT {
 
     @Test
     void poolOfOne_consumer_isRefusedAndPublishingContinues() throws SQLException {
-        try (TestCluster cluster = TestCluster.ofShards(1);
-                HikariDataSource pool = pool(cluster, 1);
+        try (HikariDataSource pool = pool(1);
                 EventSql eventSql = EventSql.builder(pool).build()) {
-            eventSql.createStream(TestStreams.of("orders").withPartitions(2));
-            eventSql.publisher().publish("orders", Event.ofText("x"));
-            assertThatThrownBy(() -> eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {}))
+            eventSql.createStream(TestStreams.of(stream).withPartitions(2));
+            eventSql.publisher().publish(stream, Event.ofText("x"));
+            assertThatThrownBy(() -> eventSql.subscribe(ConsumerSpec.of(stream, "c"), event -> {}))
                     .isInstanceOf(InvalidInputException.class)
                     .hasMessageContainingAll(
                             "dataSource[shard0] is a pool of 1 connections, but at least 2 are needed",
                             "1 shared by publishing",
                             "1 to listen for signals");
-            assertNothingIsStarted(cluster, eventSql);
-            eventSql.publisher().publish("orders", Event.ofText("y"));
+            assertNothingIsStarted(eventSql);
+            eventSql.publisher().publish(stream, Event.ofText("y"));
         }
     }
 
-    private static void assertNothingIsStarted(TestCluster cluster, EventSql eventSql) throws SQLException {
+    private void assertNothingIsStarted(EventSql eventSql) throws SQLException {
         assertThat(eventSql.subscriptions()).isEmpty();
-        assertThat(cluster.sum("SELECT count(*) FROM eventsql.consumer")).isZero();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.consumer JOIN eventsql.stream s USING (stream_id)"
+                        + " WHERE s.name = '" + stream + "'"))
+                .isZero();
     }
 
     /** While every handler has a connection for longer than the lease, leases are renewed and events published. */
@@ -78,44 +99,44 @@ class SmallPoolIT {
     void transactionalHandlers_poolOfRequiredSize_keepTheirLeases() throws Exception {
         int partitions = 3;
         int required = partitions + 3;
-        ConsumerSpec spec = ConsumerSpec.of("orders", "c");
+        ConsumerSpec spec = ConsumerSpec.of(stream, "c");
         Settings settings = Settings.builder().lease(LEASE).build();
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            cluster.open().createStream(TestStreams.of("orders").withPartitions(partitions));
-            try (HikariDataSource pool = pool(cluster, required - 1);
-                    EventSql eventSql =
-                            EventSql.builder(pool).settings(settings).build()) {
-                assertThatThrownBy(() -> eventSql.subscribeTransactional(spec, (event, connection) -> {}))
-                        .isInstanceOf(InvalidInputException.class)
-                        .hasMessageContainingAll(
-                                "but at least " + required + " are needed", partitions + " for transactional handlers");
-                assertNothingIsStarted(cluster, eventSql);
-                eventSql.subscribeTransactional(spec.withConcurrency(partitions - 1), (event, connection) -> {})
-                        .close();
-            }
-            Revocations revocations = new Revocations();
-            Handled handled = new Handled();
-            CountDownLatch released = new CountDownLatch(1);
-            try (HikariDataSource pool = pool(cluster, required);
-                    EventSql eventSql = EventSql.builder(pool)
-                            .settings(settings)
-                            .listener(revocations)
-                            .build()) {
-                eventSql.subscribeTransactional(spec, (event, connection) -> {
-                    handled.add(event);
-                    released.await();
-                });
-                long end = System.nanoTime() + LEASE.multipliedBy(3).toNanos();
-                int published = 0;
-                while (handled.size() < partitions || System.nanoTime() < end) {
-                    eventSql.publisher().publish("orders", Event.ofText("key" + published++, "x"));
-                }
-                released.countDown();
-                handled.awaitSize(published).assertOnceAndInOrder();
-                assertThat(revocations.reasons).isEmpty();
-            } finally {
-                released.countDown();
-            }
+        other.createStream(TestStreams.of(stream).withPartitions(partitions));
+        try (HikariDataSource pool = pool(required - 1);
+                EventSql eventSql = EventSql.builder(pool).settings(settings).build()) {
+            assertThatThrownBy(() -> eventSql.subscribeTransactional(spec, (event, connection) -> {}))
+                    .isInstanceOf(InvalidInputException.class)
+                    .hasMessageContainingAll(
+                            "but at least " + required + " are needed", partitions + " for transactional handlers");
+            assertNothingIsStarted(eventSql);
+            eventSql.subscribeTransactional(spec.withConcurrency(partitions - 1), (event, connection) -> {})
+                    .close();
+        }
+        Revocations revocations = new Revocations();
+        Handled handled = new Handled();
+        CountDownLatch released = new CountDownLatch(1);
+        try (HikariDataSource pool = pool(required);
+                EventSql eventSql = EventSql.builder(pool)
+                        .settings(settings)
+                        .listener(revocations)
+                        .build()) {
+            eventSql.subscribeTransactional(spec, (event, connection) -> {
+                handled.add(event);
+                released.await();
+            });
+            long end = System.nanoTime() + LEASE.multipliedBy(3).toNanos();
+            AtomicInteger published = new AtomicInteger();
+            await().atMost(Duration.ofSeconds(120))
+                    .pollInterval(Duration.ofMillis(10))
+                    .until(() -> {
+                        eventSql.publisher().publish(stream, Event.ofText("key" + published.getAndIncrement(), "x"));
+                        return handled.size() >= partitions && System.nanoTime() > end;
+                    });
+            released.countDown();
+            handled.awaitSize(published.get()).assertOnceAndInOrder();
+            assertThat(revocations.reasons).isEmpty();
+        } finally {
+            released.countDown();
         }
     }
 
@@ -131,33 +152,30 @@ class SmallPoolIT {
     @ParameterizedTest
     @EnumSource(FailurePolicy.class)
     void poolOfTwo_eventsFail_allAreHandledOrStored(FailurePolicy policy) throws Exception {
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            EventSql other = cluster.open();
-            other.createStream(TestStreams.of("orders").withPartitions(2));
-            other.createStream(TestStreams.of("orders_dead_letter").withPartitions(2));
-            Handled handled = new Handled();
-            boolean fails = policy != FailurePolicy.STOP;
-            try (HikariDataSource pool = pool(cluster, 2);
-                    EventSql eventSql = EventSql.builder(pool).build()) {
-                eventSql.subscribe(
-                        ConsumerSpec.of("orders", "c")
-                                .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
-                                .withFailurePolicy(policy),
-                        event -> {
-                            if (fails && event.offset() % 10 == 0) {
-                                throw new IllegalStateException("cannot handle it");
-                            }
-                            handled.add(event);
-                        });
-                for (int i = 0; i < EVENTS; i++) {
-                    other.publisher().publish("orders", Event.ofText("key" + i, "value" + i));
-                }
-                await().atMost(Duration.ofSeconds(120))
-                        .until(() -> other.positions("orders", "c").stream().allMatch(p -> p.lag() == 0));
+        other.createStream(TestStreams.of(stream).withPartitions(2));
+        other.createStream(TestStreams.of(stream + "_dead_letter").withPartitions(2));
+        Handled handled = new Handled();
+        boolean fails = policy != FailurePolicy.STOP;
+        try (HikariDataSource pool = pool(2);
+                EventSql eventSql = EventSql.builder(pool).build()) {
+            eventSql.subscribe(
+                    ConsumerSpec.of(stream, "c")
+                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                            .withFailurePolicy(policy),
+                    event -> {
+                        if (fails && event.offset() % 10 == 0) {
+                            throw new IllegalStateException("cannot handle it");
+                        }
+                        handled.add(event);
+                    });
+            for (int i = 0; i < EVENTS; i++) {
+                other.publisher().publish(stream, Event.ofText("key" + i, "value" + i));
             }
-            int failed = other.consumer("orders", "c").parkedEvents(EVENTS).size();
-            assertThat(failed > 0).isEqualTo(fails);
-            assertThat(handled.size() + failed).isEqualTo(EVENTS);
+            await().atMost(Duration.ofSeconds(120))
+                    .until(() -> other.positions(stream, "c").stream().allMatch(p -> p.lag() == 0));
         }
+        int failed = other.consumer(stream, "c").parkedEvents(EVENTS).size();
+        assertThat(failed > 0).isEqualTo(fails);
+        assertThat(handled.size() + failed).isEqualTo(EVENTS);
     }
 }

@@ -8,23 +8,20 @@ import io.eventsql.ContinuousAggregate;
 import io.eventsql.ContinuousAggregate.Coverage;
 import io.eventsql.ContinuousAggregate.Window;
 import io.eventsql.ContinuousAggregateSpec;
+import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
 import io.eventsql.Retention;
 import io.eventsql.StartPosition;
-import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
-import io.eventsql.Subscription;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Sql;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
@@ -32,30 +29,12 @@ import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
 /** Continuous aggregates equal what their model computes from the whole stream. */
-abstract class AggregatesContract extends Contract {
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+abstract class AggregatesContract extends AggregateFixture {
     /** The members must catch up with the load. */
     private static final long LOAD_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
-    private final Random random = new Random(seed);
-
-    AggregatesContract(int shards, Storage storage) {
-        super(shards, storage);
-    }
-
-    private void publish(String stream, int events) {
-        publisher.publishAll(stream, AggregateModel.events(random, events));
-    }
-
-    private static List<Window> windows(ContinuousAggregate aggregate) {
-        return aggregate.windows(Instant.EPOCH, Instant.parse("2100-01-01T00:00:00Z"), ContinuousAggregate.WINDOWS_MAX);
-    }
-
-    private void awaitModel(ContinuousAggregate aggregate) {
-        List<Window> expected = AggregateModel.windows(readAll(aggregate.spec().stream()));
-        await().atMost(DEADLINE)
-                .untilAsserted(
-                        () -> assertThat(windows(aggregate)).as("seed " + seed).isEqualTo(expected));
+    AggregatesContract(ContractCluster databases) {
+        super(databases);
     }
 
     @Test
@@ -96,7 +75,7 @@ abstract class AggregatesContract extends Contract {
     void rebuild_underLoad_servesTheOldResultsUntilTheNewOnesHaveCaughtUp() throws Exception {
         String stream = newStream();
         ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
-        publish(stream, 500);
+        publish(stream, 200);
         AtomicBoolean stopped = new AtomicBoolean();
         try (EventSql other = cluster.open();
                 ContinuousAggregate aggregate = eventSql.startContinuousAggregate(spec);
@@ -136,7 +115,7 @@ abstract class AggregatesContract extends Contract {
     void start_streamWasCreatedAnew_countsNothingUntilItIsRebuilt() {
         String stream = newStream();
         ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
-        publish(stream, 300);
+        publish(stream, 100);
         try (ContinuousAggregate former = eventSql.startContinuousAggregate(spec)) {
             awaitModel(former);
         }
@@ -146,7 +125,7 @@ abstract class AggregatesContract extends Contract {
                 .orElseThrow();
         eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
         eventSql.createStream(same);
-        publish(stream, 100);
+        publish(stream, 50);
         try (CapturedLog log = CapturedLog.ofConsuming();
                 ContinuousAggregate anew = eventSql.startContinuousAggregate(spec)) {
             await().atMost(DEADLINE)
@@ -154,85 +133,9 @@ abstract class AggregatesContract extends Contract {
                             .isEmpty());
             assertThat(anew.coverage().stream().mapToLong(Coverage::nextOffset).sum())
                     .as("what the former stream had")
-                    .isEqualTo(300);
+                    .isEqualTo(100);
             anew.rebuild();
             awaitModel(anew);
-        }
-    }
-
-    /** Blocks one page of an aggregate. */
-    private static final class Blockade {
-        private final AtomicBoolean begun = new AtomicBoolean();
-        private final CountDownLatch reached = new CountDownLatch(1);
-        private final CountDownLatch released = new CountDownLatch(1);
-
-        /** Returns a declaration whose next event, once the blockade has begun, waits for its end. */
-        ContinuousAggregateSpec on(ContinuousAggregateSpec spec) {
-            return spec.withFilter(event -> {
-                if (begun.compareAndSet(true, false)) {
-                    reached.countDown();
-                    try {
-                        released.await();
-                    } catch (InterruptedException e) {
-                        throw new IllegalStateException(e);
-                    }
-                }
-                return spec.filter().test(event);
-            });
-        }
-    }
-
-    /**
-     * Rebuilds an aggregate while a page of the generation that has served until then is still handled. Returns the
-     * member of that generation, once it was closed and its consumer deleted.
-     */
-    private Subscription rebuildWhileBlocked(EventSql process, ContinuousAggregate aggregate, Blockade blockade)
-            throws InterruptedException {
-        Subscription former = process.subscriptions().getFirst();
-        String stream = aggregate.spec().stream();
-        publish(stream, 100);
-        awaitModel(aggregate);
-        blockade.begun.set(true);
-        publish(stream, 100);
-        blockade.reached.await();
-        aggregate.rebuild();
-        await().atMost(DEADLINE)
-                .until(() -> process.positions(stream, former.spec().name()).isEmpty());
-        awaitModel(aggregate);
-        return former;
-    }
-
-    @Test
-    void rebuild_pageOfTheOldGenerationIsStillHandled_itsMemberEndsAfterIt() throws Exception {
-        Blockade blockade = new Blockade();
-        try (EventSql process = cluster.open();
-                ContinuousAggregate aggregate =
-                        process.startContinuousAggregate(blockade.on(AggregateModel.spec(newName(), newStream())))) {
-            Subscription former = rebuildWhileBlocked(process, aggregate, blockade);
-            assertThat(process.subscriptions())
-                    .extracting(member -> member.spec().name())
-                    .containsExactly(aggregate.consumerName());
-            assertThat(former.close(Duration.ZERO)).as("ended").isFalse();
-            blockade.released.countDown();
-            await().atMost(DEADLINE).until(() -> former.close(Duration.ZERO));
-            awaitModel(aggregate);
-        }
-    }
-
-    @Test
-    void close_pageOfTheOldGenerationIsStillHandled_returnsTrueOnlyAfterIt() throws Exception {
-        Blockade blockade = new Blockade();
-        try (EventSql process = cluster.open();
-                ContinuousAggregate aggregate =
-                        process.startContinuousAggregate(blockade.on(AggregateModel.spec(newName(), newStream())))) {
-            Subscription former = rebuildWhileBlocked(process, aggregate, blockade);
-            assertThat(former.isRunning()).isFalse();
-            assertThat(aggregate.close(Duration.ofMillis(100))).isFalse();
-            assertThat(aggregate.close(Duration.ofMillis(100)))
-                    .as("second call")
-                    .isFalse();
-            blockade.released.countDown();
-            assertThat(aggregate.close(DEADLINE)).isTrue();
         }
     }
 
@@ -273,11 +176,11 @@ abstract class AggregatesContract extends Contract {
     }
 
     private List<StoredEvent> remaining(String stream) throws SQLException {
-        List<StoredEvent> all = new java.util.ArrayList<>();
+        List<StoredEvent> all = new ArrayList<>();
         for (int shard = 0; shard < shards; shard++) {
             long start = Sql.queryLong(
                     database(shard), "SELECT log_start FROM eventsql.partition_head WHERE stream = '" + stream + "'");
-            all.addAll(eventSql.read(new io.eventsql.EventPosition(stream, shard, 0, start), 10_000));
+            all.addAll(eventSql.read(new EventPosition(stream, shard, 0, start), 10_000));
         }
         return all;
     }
@@ -285,7 +188,7 @@ abstract class AggregatesContract extends Contract {
     @Test
     void consumer_movedBackOrDeleted_countsNothingTwice() {
         String stream = newStream();
-        publish(stream, 200);
+        publish(stream, 100);
         try (ContinuousAggregate aggregate =
                 eventSql.startContinuousAggregate(AggregateModel.spec(newName(), stream))) {
             awaitModel(aggregate);
@@ -323,27 +226,6 @@ abstract class AggregatesContract extends Contract {
                                     .mapToLong(w -> w.measures().get("more").count())
                                     .sum())
                             .isEqualTo(events));
-        }
-    }
-
-    @Test
-    void table_inSchemaWithAnyName_isReadWithSql() throws SQLException {
-        String stream = newStream();
-        cluster.execute("CREATE SCHEMA IF NOT EXISTS \"My \"\"Reports\"\"\"");
-        String table = "Orders' \\ per \"" + stream + "\"";
-        publish(stream, 100);
-        try (ContinuousAggregate aggregate = eventSql.startContinuousAggregate(
-                AggregateModel.spec(newName(), stream).withTable("My \"Reports\"", table))) {
-            awaitModel(aggregate);
-            List<Window> windows = windows(aggregate);
-            String view = "\"My \"\"Reports\"\"\".\"" + table.replace("\"", "\"\"") + "\"";
-            assertThat(cluster.sum("SELECT coalesce(sum(events), 0) FROM " + view))
-                    .isEqualTo(windows.stream().mapToLong(Window::events).sum());
-            assertThat(cluster.sum("SELECT coalesce(sum(cents_sum)::bigint, 0) FROM " + view
-                            + " WHERE window_end = window_start + interval '7 seconds'"))
-                    .isEqualTo(windows.stream()
-                            .mapToLong(w -> w.measures().get("cents").sum().longValueExact())
-                            .sum());
         }
     }
 }

@@ -11,8 +11,6 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
-import io.eventsql.Storage;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import java.time.Duration;
@@ -32,8 +30,8 @@ import org.junit.jupiter.api.Test;
 
 /** Closing subscriptions and instances: running calls complete, no event is lost or handled twice. */
 abstract class ClosingContract extends Contract {
-    ClosingContract(int shards, Storage storage) {
-        super(shards, storage);
+    ClosingContract(ContractCluster databases) {
+        super(databases);
     }
 
     @Test
@@ -50,12 +48,12 @@ abstract class ClosingContract extends Contract {
                 }
                 return null;
             });
-            for (int round = 1; round <= 15; round++) {
+            for (int round = 1; round <= 8; round++) {
                 ConsumerSpec spec = consumer(stream, "c").withCommitInterval(Duration.ofMillis(1));
                 Subscription subscription = round % 2 == 0
                         ? eventSql.subscribe(spec, handled::add)
                         : eventSql.subscribeBatch(spec, handled::addAll);
-                handled.awaitSize(handled.size() + 200);
+                handled.awaitSize(handled.size() + 100);
                 subscription.close();
                 assertThat(subscription.isRunning()).isFalse();
                 assertThat(committed(stream, "c")).as("round %d", round).isEqualTo(handled.size());
@@ -68,7 +66,7 @@ abstract class ClosingContract extends Contract {
 
     @Test
     void close_handlerExceedsTimeout_returnsFalseAndEventsAreRedelivered() {
-        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        String stream = newStream(1);
         publisher.publish(stream, Event.ofText("x"));
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
@@ -91,7 +89,7 @@ abstract class ClosingContract extends Contract {
 
     @Test
     void close_handlerEndsInTime_returnsTrueAndCommits() {
-        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        String stream = newStream(1);
         publisher.publish(stream, Event.ofText("k", "x"));
         publisher.publish(stream, Event.ofText("k", "y"));
         CountDownLatch begun = new CountDownLatch(1);
@@ -118,12 +116,12 @@ abstract class ClosingContract extends Contract {
         EventSql closing = cluster.open();
         String stream = newStream();
         EventPublisher ofClosing = closing.publisher();
-        List<CompletableFuture<EventPosition>> futures = IntStream.range(0, 3_000)
+        List<CompletableFuture<EventPosition>> futures = IntStream.range(0, 1_000)
                 .mapToObj(i -> ofClosing.publishAsync(stream, Event.ofText("key-" + i % 10, "" + i)))
                 .toList();
         assertThat(closing.close(Duration.ofSeconds(30))).isTrue();
         assertThat(futures).allMatch(future -> future.isDone() && !future.isCompletedExceptionally());
-        assertThat(readAll(stream)).hasSize(3_000);
+        assertThat(readAll(stream)).hasSize(1_000);
         assertThatExceptionOfType(EventNotStoredException.class)
                 .isThrownBy(() -> ofClosing.publish(stream, Event.ofText("late")))
                 .withMessageContaining("closed");
@@ -131,7 +129,7 @@ abstract class ClosingContract extends Contract {
                 .isThrownBy(() -> closing.subscribe(consumer(stream, "c"), event -> {}))
                 .withMessageContaining("closed");
         assertThat(closing.close(Duration.ZERO)).as("second close").isTrue();
-        assertThat(readAll(stream)).hasSize(3_000);
+        assertThat(readAll(stream)).hasSize(1_000);
     }
 
     @Test

@@ -21,25 +21,19 @@ import io.eventsql.fixture.Sql;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.Comparator;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Goal: consumers and readers have the rights that they need and no others. */
+/**
+ * Goal: consumers and readers have the rights that they need, also where default privileges keep functions from PUBLIC:
+ * {@code roles.sql} grants those that run with the caller's rights. What they must not do is in {@link DeniedStatementsIT}.
+ */
 class ConsumerRoleIT extends RolesFixture {
-    @Test
-    void consumer_writesEventsOrAlters_isDenied() throws SQLException {
-        publish(owner, 0, 10);
-        assertDenied(
-                login("eventsql_consumer"),
-                "INSERT INTO eventsql.events_orders VALUES (0, 0, 'k', '', NULL, now())",
-                "DELETE FROM eventsql.events_orders__p0_s0",
-                "DROP TABLE eventsql.events_orders__p0_s0",
-                "DELETE FROM eventsql.producer_batch",
-                "UPDATE eventsql.stream_partition SET log_start = 1",
-                "SELECT * FROM eventsql.outbox",
-                "INSERT INTO eventsql.outbox (ring, stream, value, routing_hash) VALUES (0, 'orders', '', 1)",
-                "SELECT eventsql.create_stream_v1('mine', 1, 100, false, 1)");
+    @Override
+    DataSource createDatabase() throws Exception {
+        return RolesDatabases.create(false);
     }
 
     @Test
@@ -58,6 +52,7 @@ class ConsumerRoleIT extends RolesFixture {
 
     @Test
     void consumer_acrossSegments_consumesParksAndSendsDeadLetters() throws SQLException {
+        owner.createStream(DEAD_LETTERS);
         EventSql publisher = as("eventsql_publisher");
         EventSql consumer = as("eventsql_consumer");
         Handled handled = new Handled();
@@ -72,19 +67,19 @@ class ConsumerRoleIT extends RolesFixture {
         try (Subscription ignored = consumer.subscribe(parking, event -> failOn("k3", event, handled));
                 Subscription alsoIgnored =
                         consumer.subscribe(deadLetters, event -> failOn("k4", event, new Handled()))) {
-            publish(publisher, 0, 1_500);
+            publish(publisher, 0, 400);
 
-            assertThat(handled.awaitSize(1_350).positions())
+            assertThat(handled.awaitSize(360).positions())
                     .doesNotHaveDuplicates()
                     .isSortedAccordingTo(Comparator.comparingLong(EventPosition::offset));
             await().untilAsserted(() -> {
                 assertThat(consumer.consumer("orders", "parking").parkedEvents(1_000))
-                        .hasSize(150);
+                        .hasSize(40);
                 assertThat(consumer.consumer("orders", "dead").parkedEvents(1_000))
-                        .hasSize(150);
+                        .hasSize(40);
             });
         }
-        read(as("eventsql_reader"), "orders_dead", 150);
+        read(as("eventsql_reader"), "orders_dead", 40);
         assertThat(consumer.consumer("orders", "parking").state())
                 .extracting(PartitionState::lag)
                 .containsOnly(0L);
@@ -128,20 +123,6 @@ class ConsumerRoleIT extends RolesFixture {
     }
 
     @Test
-    void reader_writes_isDenied() throws SQLException {
-        publish(owner, 0, 10);
-        assertDenied(
-                login("eventsql_reader"),
-                "DELETE FROM eventsql.events_orders__p0_s0",
-                "INSERT INTO eventsql.consumer (stream_id, name) VALUES (1, 'c')",
-                "DELETE FROM eventsql.consumer_offset",
-                "DELETE FROM eventsql.parked_event",
-                "SELECT eventsql.add_segment_v1(NULL, 1, 0, 2)",
-                "SELECT eventsql.delete_dead_producers_v1(gen_random_uuid())",
-                "SELECT * FROM eventsql.outbox");
-    }
-
-    @Test
     void reader_readsPositionsAndStates() throws SQLException {
         try (Subscription ignored = owner.subscribe(ConsumerSpec.of("orders", "c"), new Handled()::add)) {
             publish(owner, 0, 150);
@@ -174,12 +155,5 @@ class ConsumerRoleIT extends RolesFixture {
                 .hasSize(150);
         assertThat(eventSql.replicas().getFirst().problem()).isNull();
         assertDenied(pool, "INSERT INTO eventsql.replicated_incarnation VALUES ('mine', now())");
-    }
-
-    @Test
-    void replica_publisher_mayNotWriteForIt() throws SQLException {
-        assertDenied(
-                login("eventsql_publisher"),
-                "SELECT eventsql.record_incarnation_v1(eventsql.incarnation_v1(), interval '1 s')");
     }
 }

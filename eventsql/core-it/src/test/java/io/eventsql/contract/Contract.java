@@ -11,56 +11,58 @@ import io.eventsql.EventSql;
 import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.Map;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Base class of the contract's classes: databases of their own, an instance over them, and shorthands to use it. Event
+ * Base class of the contract's classes: the databases and the instance that they share, and shorthands to use it. Event
  * counts are small. The random seed is printed on failure and set by {@code -Deventsql.test.seed}.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @Timeout(120)
 abstract class Contract {
-    static final int PARTITIONS = 4;
+    static final int PARTITIONS = 2;
     private static final Duration SHORT_RETRY = Duration.ofMillis(1);
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     final long seed = Long.getLong("eventsql.test.seed", System.nanoTime());
     final int shards;
     final Storage storage;
-    TestCluster cluster;
-    EventSql eventSql;
-    EventPublisher publisher;
+    final TestCluster cluster;
+    final EventSql eventSql;
+    final EventPublisher publisher;
 
-    Contract(int shards, Storage storage) {
-        this.shards = shards;
-        this.storage = storage;
-    }
-
-    @BeforeAll
-    void open() {
-        cluster = TestCluster.ofShards(shards);
-        eventSql = cluster.open();
+    Contract(ContractCluster databases) {
+        cluster = databases.databases();
+        shards = cluster.shards();
+        storage = databases.storage();
+        eventSql = databases.eventSql();
         publisher = eventSql.publisher();
     }
 
-    @AfterAll
-    void close() {
-        cluster.close();
+    /** Closes the instances that a test has opened besides the shared one. */
+    @AfterEach
+    void closeInstances() {
+        cluster.closeInstances();
     }
 
     /** Creates a stream for one test. */
     final String newStream() {
-        return newStream(StreamSpec.of("s" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS));
+        return newStream(PARTITIONS);
+    }
+
+    final String newStream(int partitions) {
+        return newStream(StreamSpec.of(newName()).withPartitions(partitions));
     }
 
     final String newStream(StreamSpec spec) {
@@ -74,7 +76,7 @@ abstract class Contract {
     }
 
     static String newName() {
-        return "s" + STREAMS.incrementAndGet();
+        return TestStreams.newName();
     }
 
     /** Reads the whole stream, ordered by shard, partition and offset. */
@@ -122,6 +124,17 @@ abstract class Contract {
 
     static List<String> texts(int from, int to) {
         return IntStream.range(from, to).mapToObj(Integer::toString).toList();
+    }
+
+    /** Asserts that the numbers of each key increase. */
+    static void assertOrderOfKeys(Handled handled) {
+        Map<String, Integer> last = new HashMap<>();
+        for (StoredEvent event : handled.events()) {
+            Integer before = last.put(event.key(), Integer.parseInt(event.text()));
+            assertThat(before == null || before < Integer.parseInt(event.text()))
+                    .as("order of %s", event.key())
+                    .isTrue();
+        }
     }
 
     /** A consumer that retries after a few milliseconds. */

@@ -4,9 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.EventPosition;
-import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import java.io.IOException;
@@ -21,14 +19,14 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Handlers that throw: their events are retried in order, and the member continues. */
 abstract class FailingHandlersContract extends Contract {
-    FailingHandlersContract(int shards, Storage storage) {
-        super(shards, storage);
+    FailingHandlersContract(ContractCluster databases) {
+        super(databases);
     }
 
     @Test
     void subscribe_handlerThrows_eventIsRetriedInOrder() {
         String stream = newStream();
-        publishTexts(stream, 0, 300);
+        publishTexts(stream, 0, 150);
         Map<EventPosition, Integer> failures = new HashMap<>();
         Handled tried = new Handled();
         Handled handled = new Handled();
@@ -44,15 +42,15 @@ abstract class FailingHandlersContract extends Contract {
             }
             handled.add(event);
         })) {
-            handled.awaitSize(300).assertOnceAndInOrder();
+            handled.awaitSize(150).assertOnceAndInOrder();
         }
-        assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, 300));
-        assertThat(tried.size()).isEqualTo(300 + 2 * 12);
+        assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, 150));
+        assertThat(tried.size()).isEqualTo(150 + 2 * 6);
     }
 
     @Test
     void subscribeBatch_handlerThrows_sameEventsAreRetried() {
-        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        String stream = newStream(1);
         publishTexts(stream, 0, 50);
         int ofOne = (int) readAll(stream).stream().filter(e -> e.shard() == 0).count();
         List<List<String>> tried = new ArrayList<>();

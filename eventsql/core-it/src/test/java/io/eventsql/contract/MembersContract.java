@@ -7,7 +7,6 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StartPosition;
-import io.eventsql.Storage;
 import io.eventsql.Subscription;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.Handled;
@@ -19,13 +18,14 @@ import org.junit.jupiter.api.Test;
 
 /** A consumer's start position, its positions, and how its members share partitions. */
 abstract class MembersContract extends Contract {
-    MembersContract(int shards, Storage storage) {
-        super(shards, storage);
+    MembersContract(ContractCluster databases) {
+        super(databases);
     }
 
     @Test
     void subscribe_secondMember_takesHalfOfEachShardsPartitions() {
-        String stream = newStream();
+        int partitions = 4;
+        String stream = newStream(partitions);
         publishTexts(stream, 0, 100);
         Handled handled = new Handled();
         try (Subscription first = eventSql.subscribe(consumer(stream, "c"), handled::add);
@@ -35,7 +35,7 @@ abstract class MembersContract extends Contract {
                                     state -> state.shard() + " " + state.member(), Collectors.counting()))
                             .values())
                     .hasSize(2 * shards)
-                    .allMatch(held -> held == PARTITIONS / 2));
+                    .allMatch(held -> held == partitions / 2));
             publishTexts(stream, 100, 200);
             handled.awaitSize(200);
             await().until(() -> committed(stream, "c") == 200);

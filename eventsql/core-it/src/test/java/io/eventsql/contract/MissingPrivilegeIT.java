@@ -60,6 +60,7 @@ class MissingPrivilegeIT extends RolesFixture {
     /** Otherwise a missing right would count as a failure of the handler, and dead-letter the event. */
     @Test
     void consumer_exactlyOnceMayNotCommit_isNoFailureOfTheHandler() throws SQLException {
+        owner.createStream(DEAD_LETTERS);
         EventSql consumer = as("eventsql_consumer");
         ConsumerSpec spec = ConsumerSpec.of("orders", "c")
                 .withRetry(ONE_ATTEMPT)
@@ -224,7 +225,7 @@ class MissingPrivilegeIT extends RolesFixture {
                 .withMessageContaining("Role login_")
                 .withMessageContaining("slots_of_new_stream_v1");
 
-        owner.createStream(DEAD_LETTERS.withPartitions(1));
+        owner.createStream(DEAD_LETTERS);
         assertThatCode(() -> consumer.subscribe(spec.withDeadLetterStream("orders_dead"), event -> {})
                         .close())
                 .doesNotThrowAnyException();

@@ -8,7 +8,6 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.OffsetOutOfRangeException;
-import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import java.util.ArrayList;
@@ -18,8 +17,8 @@ import org.junit.jupiter.api.Test;
 
 /** Reading ranges of events without a consumer. */
 abstract class ReadingContract extends Contract {
-    ReadingContract(int shards, Storage storage) {
-        super(shards, storage);
+    ReadingContract(ContractCluster databases) {
+        super(databases);
     }
 
     @Test

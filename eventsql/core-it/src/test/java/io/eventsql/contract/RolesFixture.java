@@ -13,7 +13,6 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
-import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -26,8 +25,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Base class of tests of roles: the roles of {@code roles.sql} in a new database. Method: each process logs in as a role of its
- * own; segments have 100 events, so that segments are added all the time.
+ * Base class of tests of roles: the roles of {@code roles.sql} in a new database, whose owner has created a stream. Method: each
+ * process logs in as a role of its own; segments have 100 events, so that segments are added all the time.
  */
 @Timeout(120)
 abstract class RolesFixture {
@@ -45,18 +44,13 @@ abstract class RolesFixture {
     @BeforeEach
     void prepareDatabase() throws Exception {
         database = createDatabase();
-        try (HikariDataSource first = TestCluster.pool(database)) {
-            EventSql.builder(first).build().close();
-        }
-        Roles.apply(database, "eventsql");
         ownerPool = login("eventsql_owner");
         owner = open(ownerPool);
         owner.createStream(STREAM);
-        owner.createStream(DEAD_LETTERS);
     }
 
-    DataSource createDatabase() throws SQLException {
-        return TestCluster.newDatabaseWithTables();
+    DataSource createDatabase() throws Exception {
+        return RolesDatabases.create(true);
     }
 
     @AfterEach
@@ -109,6 +103,17 @@ abstract class RolesFixture {
         return Sql.query(
                 ownerPool,
                 "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'eventsql.events_orders__p0'::regclass");
+    }
+
+    /** Asserts that so many streams have an append function, and that it has the owner, the rights and the grants of append_v1. */
+    void assertAppendFunctionsAreLikeAppend(int streams) throws SQLException {
+        List<String> likeness = Sql.query(Roles.admin(database), """
+                SELECT p.proowner = a.proowner AND p.prosecdef = a.prosecdef
+                   AND ARRAY(SELECT x::text FROM aclexplode(p.proacl) x ORDER BY 1)
+                     = ARRAY(SELECT x::text FROM aclexplode(a.proacl) x ORDER BY 1)
+                FROM pg_proc p, pg_proc a
+                WHERE p.proname ~ '^append_v2_' AND a.oid = 'eventsql.append_v1'::regproc""");
+        assertThat(likeness).hasSize(streams).containsOnly("t");
     }
 
     static void assertDenied(DataSource role, String... statements) {

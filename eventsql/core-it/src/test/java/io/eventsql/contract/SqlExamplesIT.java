@@ -19,9 +19,11 @@ import java.util.List;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 import org.postgresql.ds.PGSimpleDataSource;
 
@@ -30,6 +32,7 @@ import org.postgresql.ds.PGSimpleDataSource;
  * Each of two shards has a stream of 60 segments with 100 events; each event is 6 s older than the next one of its partition,
  * so the last hour is in 12 or 14 of the segments.
  */
+@TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class SqlExamplesIT {
     private static final Path PAGE = Path.of("../../docs/sql.md");
@@ -40,7 +43,7 @@ class SqlExamplesIT {
 
     private TestCluster cluster;
 
-    @BeforeEach
+    @BeforeAll
     void publish() throws SQLException {
         cluster = TestCluster.ofShards(2);
         try (EventSql eventSql = cluster.open(settings -> settings.maxBatchEvents(500))) {
@@ -62,7 +65,7 @@ class SqlExamplesIT {
                 + (EVENTS - 1) + " - event_offset) * interval '6 s'");
     }
 
-    @AfterEach
+    @AfterAll
     void closeCluster() {
         cluster.close();
     }

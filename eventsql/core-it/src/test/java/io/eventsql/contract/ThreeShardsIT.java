@@ -1,84 +1,74 @@
 package io.eventsql.contract;
 
 import io.eventsql.Storage;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 
-/** The contract with three shards. */
+/** Runs what depends on the number of shards in the contract with three of them. */
+@TestInstance(Lifecycle.PER_CLASS)
 class ThreeShardsIT {
+    private final ContractCluster shared = new ContractCluster(3, Storage.ROWS);
+
+    @AfterAll
+    void close() {
+        shared.close();
+    }
+
     @Nested
     class Streams extends StreamsContract {
         Streams() {
-            super(3, Storage.ROWS);
+            super(shared);
         }
     }
 
     @Nested
-    class Publishing extends PublishingContract {
-        Publishing() {
-            super(3, Storage.ROWS);
+    class Rejection extends RejectionContract {
+        Rejection() {
+            super(shared);
         }
     }
 
     @Nested
     class PublishingOrder extends PublishingOrderContract {
         PublishingOrder() {
-            super(3, Storage.ROWS);
-        }
-    }
-
-    @Nested
-    class Reading extends ReadingContract {
-        Reading() {
-            super(3, Storage.ROWS);
+            super(shared);
         }
     }
 
     @Nested
     class Consuming extends ConsumingContract {
         Consuming() {
-            super(3, Storage.ROWS);
-        }
-    }
-
-    @Nested
-    class Tombstones extends TombstonesContract {
-        Tombstones() {
-            super(3, Storage.ROWS);
-        }
-    }
-
-    @Nested
-    class FailingHandlers extends FailingHandlersContract {
-        FailingHandlers() {
-            super(3, Storage.ROWS);
+            super(shared);
         }
     }
 
     @Nested
     class Members extends MembersContract {
         Members() {
-            super(3, Storage.ROWS);
-        }
-    }
-
-    @Nested
-    class WakeUp extends WakeUpContract {
-        WakeUp() {
-            super(3, Storage.ROWS);
+            super(shared);
         }
     }
 
     @Nested
     class Closing extends ClosingContract {
         Closing() {
-            super(3, Storage.ROWS);
+            super(shared);
         }
     }
 
     @Nested
     class Aggregates extends AggregatesContract {
         Aggregates() {
-            super(3, Storage.ROWS);
+            super(shared);
+        }
+    }
+
+    @Nested
+    class WakeUp extends WakeUpContract {
+        WakeUp() {
+            super(3);
         }
     }
 }

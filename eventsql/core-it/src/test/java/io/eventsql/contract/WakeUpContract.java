@@ -6,7 +6,6 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.Storage;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.internal.sql.AppendStatement;
@@ -23,12 +22,28 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 
-/** How consumers find new events: by notification, by fetching again, by polling. */
+/**
+ * How consumers find new events: by notification, by fetching again, by polling. In databases of its own, where no instance of
+ * another class listens.
+ */
 abstract class WakeUpContract extends Contract {
-    WakeUpContract(int shards, Storage storage) {
-        super(shards, storage);
+    private final ContractCluster own;
+
+    WakeUpContract(int shards) {
+        this(new ContractCluster(shards, Storage.ROWS));
+    }
+
+    private WakeUpContract(ContractCluster own) {
+        super(own);
+        this.own = own;
+    }
+
+    @AfterAll
+    void closeOwn() {
+        own.close();
     }
 
     private EventSql openConsuming() {
@@ -64,7 +79,7 @@ abstract class WakeUpContract extends Contract {
             publisher.publish(stream, Event.ofText("key-0", "0")); // may be found by the first fetch
             handled.awaitSize(1);
             awaitListening();
-            for (int i = 1; i < 20; i++) {
+            for (int i = 1; i < 8; i++) {
                 publisher.publish(stream, Event.ofText("key-" + i, "" + i));
                 handled.awaitSize(i + 1); // less than the poll interval
             }
@@ -74,7 +89,7 @@ abstract class WakeUpContract extends Contract {
     /** No event of these streams was handled before, so the consumers do not fetch them until a notification arrives. */
     @Test
     void wakeUp_firstEventsOfManyStreams_sendNotifications() {
-        List<String> names = Stream.generate(this::newStream).limit(10).toList();
+        List<String> names = Stream.generate(this::newStream).limit(4).toList();
         Handled handled = new Handled();
         try (EventSql consuming = openConsuming()) {
             for (String name : names) {
@@ -100,7 +115,7 @@ abstract class WakeUpContract extends Contract {
 
     /** Publishes for at most a second; returns whether more pages arrive than notifications were sent. */
     private boolean findsPagesWithoutNotifications() {
-        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        String stream = newStream(1);
         AtomicInteger pages = new AtomicInteger();
         try (EventSql consuming = openConsuming();
                 EventSql publishing = cluster.open(settings -> settings.notifyInterval(Duration.ofSeconds(10)))) {
@@ -125,7 +140,7 @@ abstract class WakeUpContract extends Contract {
         Handled handled = new Handled();
         try (EventSql consuming = openConsuming()) {
             consuming.subscribe(consumer(stream, "c"), handled::add);
-            for (int round = 0; round < 3; round++) {
+            for (int round = 0; round < 2; round++) {
                 awaitListening();
                 cluster.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                         + " WHERE datname = current_database() AND query LIKE 'LISTEN%_wake'");
@@ -140,7 +155,7 @@ abstract class WakeUpContract extends Contract {
 
     @Test
     void wakeUp_notificationLost_eventIsFoundByPolling() throws SQLException {
-        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        String stream = newStream(1);
         Handled handled = new Handled();
         try (EventSql consuming = openConsuming(Duration.ofMillis(100))) {
             consuming.subscribe(consumer(stream, "c"), handled::add);

@@ -26,10 +26,10 @@ import org.junit.jupiter.api.io.TempDir;
  * Goal: an erasure whose process is killed (SIGKILL) anywhere is continued by another process, and ends as if nothing had
  * happened. Method: a Java process erases in small steps and is killed after a random number of them; then this one resumes.
  *
- * <p>{@code -Deventsql.test.eraserKills=N} kills N processes instead of 3.
+ * <p>{@code -Deventsql.test.eraserKills=N} kills N processes instead of 2.
  */
 class ErasureCrashIT extends ErasureFixture {
-    private static final int KILLS = Integer.getInteger("eventsql.test.eraserKills", 3);
+    private static final int KILLS = Integer.getInteger("eventsql.test.eraserKills", 2);
     private static final int KEYS = 5;
     private static final int EVENTS = 300;
     /** The steps of an erasure of this stream: more than there are offsets / 10. */

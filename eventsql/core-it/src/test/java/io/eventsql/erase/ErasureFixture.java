@@ -1,5 +1,6 @@
 package io.eventsql.erase;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.Event;
@@ -13,27 +14,39 @@ import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
-import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 
-/** Base class: a cluster for each test, a stream with segments of 100 events, and values that name their key. */
+/**
+ * Base class: clusters that the tests of a class share, a stream for each test with segments of 100 events, and values that name
+ * their stream and key.
+ */
 @Timeout(180)
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 abstract class ErasureFixture {
-    private static final AtomicInteger STREAMS = new AtomicInteger();
+    private final Map<Integer, TestCluster> clusters = new HashMap<>();
+    private final Map<Integer, EventSql> instances = new HashMap<>();
 
-    final String stream = "person" + STREAMS.incrementAndGet();
+    String stream = "";
     TestCluster cluster;
     EventSql eventSql;
 
+    /** Creates a stream in the cluster with this number of shards. */
     void open(int shards) {
-        cluster = TestCluster.ofShards(shards);
-        eventSql = cluster.open();
+        cluster = clusters.computeIfAbsent(shards, TestCluster::ofShards);
+        eventSql = instances.computeIfAbsent(shards, n -> cluster.open());
+        stream = TestStreams.newName();
         createStream(stream);
+    }
+
+    void createDeadLetterStream() {
         createStream(stream + "_dead");
     }
 
@@ -47,9 +60,9 @@ abstract class ErasureFixture {
         return TestStreams.areBlocks() ? Storage.BLOCKS : Storage.ROWS;
     }
 
-    @AfterEach
+    @AfterAll
     void close() {
-        cluster.close();
+        clusters.values().forEach(TestCluster::close);
     }
 
     DataSource database() {
@@ -57,19 +70,24 @@ abstract class ErasureFixture {
     }
 
     /** Returns a value that begins with the mark of its key and cannot be compressed. */
-    static byte[] value(String key, Random random, int bytes) {
+    byte[] value(String key, Random random, int bytes) {
         byte[] filler = new byte[bytes / 2];
         random.nextBytes(filler);
-        return (mark(key) + HexFormat.of().formatHex(filler)).getBytes(java.nio.charset.StandardCharsets.UTF_8);
+        return (mark(key) + HexFormat.of().formatHex(filler)).getBytes(UTF_8);
     }
 
-    static String mark(String key) {
-        return "secret-of-" + key + "-";
+    String mark(String key) {
+        return "secret-of-" + stream + "-" + key + "-";
+    }
+
+    /** Returns the header {@code name} of a key's events. */
+    String name(String key) {
+        return "name-of-" + stream + "-" + key + "-";
     }
 
     Event event(String key, Random random) {
         return Event.of(key, value(key, random, random.nextInt(10) == 0 ? 5_000 : 200))
-                .withHeader("name", "name-of-" + key + "-")
+                .withHeader("name", name(key))
                 .withHeader("type", "changed");
     }
 

@@ -3,7 +3,7 @@ package io.eventsql.erase;
 import io.eventsql.Storage;
 
 /** Erasure in streams that store blocks. */
-class ErasureOfBlocksIT extends ErasureIT {
+class ErasureOfBlocksIT extends ErasureContract {
     @Override
     Storage storage() {
         return Storage.BLOCKS;

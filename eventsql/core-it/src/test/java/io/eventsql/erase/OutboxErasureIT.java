@@ -141,7 +141,7 @@ class OutboxErasureIT extends ErasureFixture {
                 int batches = 0;
                 for (; !ended.get(); batches++) {
                     publishInTransaction(events("other", 20, new Random(batches)));
-                    while (!ended.get() && count(application, "outbox_transfer") > 500) {
+                    while (!ended.get() && count(application, "outbox_transfer") > 200) {
                         Thread.onSpinWait(); // the query is pause enough
                     }
                 }
@@ -150,9 +150,9 @@ class OutboxErasureIT extends ErasureFixture {
             List<String> keys = List.of("k0", "k1");
             try {
                 for (String key : keys) {
-                    publishInTransaction(events(key, 100, random));
+                    publishInTransaction(events(key, 60, random));
                     Erasure erasure = process.erase(
-                            ErasureSpec.of(stream, key).withStepEvents(50).withPause(Duration.ZERO));
+                            ErasureSpec.of(stream, key).withStepEvents(30).withPause(Duration.ZERO));
                     assertThat(erasure.isDone()).as("%s", erasure).isTrue();
                 }
             } finally {

@@ -36,6 +36,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -47,11 +48,11 @@ import org.junit.jupiter.params.provider.ValueSource;
  * <p>Method: a proxy cuts, holds and delays connections at every point of an append's request and response, at seeded
  * moments, while several callers publish in every way; then the table is compared with the outcomes that the callers got.
  *
- * <p>{@code -Deventsql.test.seconds=N} runs the two random tests for N seconds each instead of 4.
+ * <p>{@code -Deventsql.test.seconds=N} runs the random tests for N seconds each instead of 3.
  */
 class AppendInDoubtIT {
     private static final String APPEND = "SELECT eventsql.append_";
-    private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 4);
+    private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 3);
     private static EventsDb eventsDb;
 
     private FaultProxy proxy;
@@ -120,7 +121,7 @@ class AppendInDoubtIT {
 
     private void publishWhileRequestsAreCut(String stream, String request) throws Exception {
         Random random = Seeds.random("AppendInDoubtIT." + stream);
-        open(settings(), TestStreams.of(stream).withPartitions(5).withSegmentSize(500));
+        open(settings(), TestStreams.of(stream).withPartitions(3).withSegmentSize(500));
         List<RequestFault> cuts = Stream.of(RequestFault.values())
                 .filter(fault -> fault != RequestFault.HOLD_REQUEST)
                 .toList();
@@ -132,7 +133,7 @@ class AppendInDoubtIT {
                         : cuts.get(Math.floorMod(faults.getAndIncrement() + random.nextInt(2), cuts.size())));
         Ledger ledger = new Ledger();
         PublishLoad load = new PublishLoad(eventSql.publisher(), stream, ledger);
-        load.startAll(3, "k", random, 3);
+        load.startAll(2, "k", random, 8);
         TimeUnit.SECONDS.sleep(RUN_SECONDS);
         await().atMost(Duration.ofSeconds(120)).until(() -> faults.get() > 20); // a slow machine takes longer
         load.stop();
@@ -146,7 +147,9 @@ class AppendInDoubtIT {
         assertThat(ledger.notStoredCount() + ledger.unknownCount()).isZero();
     }
 
+    /** Continues until some events are reported as not stored, and some as in doubt. */
     @Test
+    @Timeout(300)
     void publish_databaseUnstableAndDeadlinesShort_outcomesAreCorrect() throws Exception {
         Random random = Seeds.random("AppendInDoubtIT.chaos");
         open(
@@ -154,12 +157,12 @@ class AppendInDoubtIT {
                         .networkTimeout(Duration.ofMillis(150))
                         .publishTimeout(Duration.ofMillis(250))
                         .bufferBytes(64 << 10),
-                TestStreams.of("chaos").withPartitions(5).withSegmentSize(500));
+                TestStreams.of("chaos").withPartitions(3).withSegmentSize(500));
         Ledger ledger = new Ledger();
         PublishLoad load = new PublishLoad(eventSql.publisher(), "chaos", ledger);
-        load.startAll(3, "k", random, 5);
+        load.startAll(2, "k", random, 15);
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(RUN_SECONDS);
-        while (System.nanoTime() < end) {
+        while (System.nanoTime() < end || ledger.notStoredCount() == 0 || ledger.unknownCount() == 0) {
             switch (random.nextInt(5)) {
                 case 0 -> proxy.cut();
                 case 1 -> {
@@ -180,8 +183,6 @@ class AppendInDoubtIT {
 
         System.out.println(ledger);
         assertThat(ledger.storedCount()).isPositive();
-        assertThat(ledger.notStoredCount()).isPositive();
-        assertThat(ledger.unknownCount()).isPositive();
         ledger.verify(read("chaos"));
     }
 
@@ -280,7 +281,7 @@ class AppendInDoubtIT {
         Event before = ledger.next("k");
         ledger.stored(before, eventSql.publisher().publish("blackhole", before));
         proxy.blackhole();
-        List<Event> events = Stream.generate(() -> ledger.next("k")).limit(500).toList();
+        List<Event> events = Stream.generate(() -> ledger.next("k")).limit(200).toList();
         List<CompletableFuture<EventPosition>> futures = events.stream()
                 .map(event -> eventSql.publisher().publishAsync("blackhole", event))
                 .toList();

@@ -10,6 +10,7 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
+import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
@@ -34,6 +35,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
 
 /**
  * Goal: while a fault lasts, retries leave no server processes behind: at most those of the pool, and one for each partition,
@@ -45,9 +47,14 @@ import org.junit.jupiter.api.Test;
  *
  * <p>{@code -Deventsql.test.faultSeconds=N}: how long each fault lasts; default 6, three network timeouts.
  */
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class BackendsDuringFaultsIT {
     private static final long FAULT_SECONDS = Long.getLong("eventsql.test.faultSeconds", 6);
     private static final Duration SAMPLE_INTERVAL = Duration.ofMillis(250);
+    /** Between the calls of a publisher, which wait as long as the fault lasts, and those of a reader. */
+    private static final long PUBLISH_PAUSE_MS = 60;
+
+    private static final long STATUS_PAUSE_MS = 200;
 
     private static final int POOL_SIZE = 12;
     private static final int PARTITIONS = 3;
@@ -67,59 +74,78 @@ class BackendsDuringFaultsIT {
             .maxBatchEvents(100)
             .build();
 
-    private static final AtomicInteger DATABASES = new AtomicInteger();
+    private static final String DATABASE = "faults";
 
-    private static EventsDb server;
-
-    private final Ledger ledger = new Ledger();
-    private final Handled handled = new Handled();
-    private final AtomicInteger written = new AtomicInteger();
+    private final List<Subscription> subscriptions = new ArrayList<>();
     private final List<Thread> load = new ArrayList<>();
-    private volatile boolean loaded = true;
-    private volatile @Nullable Throwable loadFailure;
+    private final AtomicInteger written = new AtomicInteger();
+    private EventsDb server;
+    private Connection admin;
     private DataSource database;
     private HikariDataSource pool;
+    /** Connections of the application, which are not counted. */
+    private HikariDataSource application;
+
     private EventSql eventSql;
+    private String orders;
+    private String relayed;
+    private Ledger ledger;
+    private Handled handled;
+    private volatile boolean loaded;
+    private volatile @Nullable Throwable loadFailure;
 
     @BeforeAll
-    static void startServer() {
+    void startServer() throws SQLException {
         server = EventsDb.start();
+        admin = server.adminDataSource().getConnection();
+        database = TablesTemplate.copy(server, DATABASE);
+        Sql.execute(database, "CREATE TABLE effects (partition int, event_offset bigint)");
+        pool = Pools.pool(server, server.jdbcUrl(DATABASE), config -> {
+            config.setMaximumPoolSize(POOL_SIZE);
+            config.addDataSourceProperty("ApplicationName", "library");
+        });
+        application = Pools.pool(server, server.jdbcUrl(DATABASE), config -> config.setConnectionTimeout(30_000));
+        eventSql = EventSql.builder(pool).settings(SETTINGS).build();
     }
 
     @AfterAll
-    static void stopServer() {
+    void stopServer() throws SQLException {
+        eventSql.close(Duration.ofSeconds(5));
+        application.close();
+        pool.close();
+        admin.close();
         server.close();
     }
 
     @BeforeEach
-    void open() throws SQLException {
-        String name = "faults_" + DATABASES.incrementAndGet();
-        database = TablesTemplate.copy(server, name);
-        Sql.execute(database, "CREATE TABLE effects (partition int, event_offset bigint)");
-        pool = Pools.pool(server, server.jdbcUrl(name), config -> {
-            config.setMaximumPoolSize(POOL_SIZE);
-            config.addDataSourceProperty("ApplicationName", "library");
-        });
-        eventSql = EventSql.builder(pool).settings(SETTINGS).build();
-        eventSql.createStream(TestStreams.of("orders").withPartitions(PARTITIONS));
-        eventSql.createStream(TestStreams.of("relayed").withPartitions(RELAYED_PARTITIONS));
-        eventSql.subscribe(ConsumerSpec.of("orders", "plain"), handled::add);
-        eventSql.subscribeTransactional(
-                ConsumerSpec.of("orders", "exact").withHandlerTimeout(Duration.ofSeconds(1)),
-                BackendsDuringFaultsIT::storeEffect);
+    void startLoad() throws SQLException {
+        orders = TestStreams.newName();
+        relayed = TestStreams.newName();
+        ledger = new Ledger();
+        handled = new Handled();
+        written.set(0);
+        loadFailure = null;
+        loaded = true;
+        Sql.execute(database, "TRUNCATE effects");
+        eventSql.createStream(TestStreams.of(orders).withPartitions(PARTITIONS));
+        eventSql.createStream(TestStreams.of(relayed).withPartitions(RELAYED_PARTITIONS));
+        subscriptions.add(eventSql.subscribe(ConsumerSpec.of(orders, "plain"), handled::add));
+        subscriptions.add(eventSql.subscribeTransactional(
+                ConsumerSpec.of(orders, "exact").withHandlerTimeout(Duration.ofSeconds(1)),
+                BackendsDuringFaultsIT::storeEffect));
         for (int i = 0; i < PUBLISHERS; i++) {
             String key = "k" + i;
-            repeat(() -> publish(key));
+            repeat(() -> publish(key), PUBLISH_PAUSE_MS);
         }
-        repeat(this::writeToOutbox);
-        repeat(this::readStatus);
+        repeat(this::writeToOutbox, PUBLISH_PAUSE_MS);
+        repeat(this::readStatus, STATUS_PAUSE_MS);
     }
 
     @AfterEach
-    void close() throws Exception {
+    void endLoad() throws Exception {
+        subscriptions.forEach(subscription -> subscription.close(Duration.ofSeconds(5)));
+        subscriptions.clear();
         stopLoad();
-        eventSql.close(Duration.ofSeconds(5));
-        pool.close();
     }
 
     private static void storeEffect(StoredEvent event, Connection connection) throws SQLException {
@@ -135,12 +161,12 @@ class BackendsDuringFaultsIT {
         void run() throws SQLException;
     }
 
-    private void repeat(Work work) {
+    private void repeat(Work work, long pauseMs) {
         load.add(Thread.ofVirtual().start(() -> {
             try {
                 while (loaded) {
                     work.run();
-                    TimeUnit.MILLISECONDS.sleep(20);
+                    TimeUnit.MILLISECONDS.sleep(pauseMs);
                 }
             } catch (Throwable e) {
                 loadFailure = e;
@@ -153,13 +179,14 @@ class BackendsDuringFaultsIT {
         for (Thread thread : load) {
             thread.join();
         }
+        load.clear();
         assertThat(loadFailure).isNull();
     }
 
     private void publish(String key) {
         Event event = ledger.next(key);
         try {
-            ledger.stored(event, eventSql.publisher().publish("orders", event));
+            ledger.stored(event, eventSql.publisher().publish(orders, event));
         } catch (EventSqlException e) {
             ledger.failed(List.of(event), e);
         }
@@ -167,12 +194,12 @@ class BackendsDuringFaultsIT {
 
     /** The application's transaction, whose own commit does not wait. */
     private void writeToOutbox() {
-        try (Connection connection = database.getConnection();
+        try (Connection connection = application.getConnection();
                 Statement statement = connection.createStatement()) {
             connection.setAutoCommit(false);
-            statement.execute("SET synchronous_commit = local; SET lock_timeout = '500ms'");
+            statement.execute("SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = '500ms'");
             int number = written.get();
-            eventSql.outbox().publish(connection, "relayed", Event.ofText("k" + number, "" + number));
+            eventSql.outbox().publish(connection, relayed, Event.ofText("k" + number, "" + number));
             connection.commit();
             written.incrementAndGet();
         } catch (SQLException | EventSqlException e) {
@@ -181,11 +208,11 @@ class BackendsDuringFaultsIT {
     }
 
     private void readStatus() {
-        ignoringFailures(() -> eventSql.positions("orders", "plain"));
+        ignoringFailures(() -> eventSql.positions(orders, "plain"));
         ignoringFailures(() -> eventSql.consumers(0, 10));
         ignoringFailures(() -> eventSql.consumers());
         ignoringFailures(() -> eventSql.reportConsumers(0, 10, Duration.ofSeconds(5)));
-        ignoringFailures(() -> eventSql.consumer("orders", "exact").state());
+        ignoringFailures(() -> eventSql.consumer(orders, "exact").state());
         ignoringFailures(() -> eventSql.outbox().backlogs());
         ignoringFailures(() -> eventSql.streams());
     }
@@ -198,14 +225,14 @@ class BackendsDuringFaultsIT {
         }
     }
 
-    private static long countBackends(String condition) throws SQLException {
+    private long countBackends(String condition) throws SQLException {
         return Sql.queryLong(
-                server.adminDataSource(),
+                admin,
                 "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'library' AND (" + condition + ")");
     }
 
     /** Counts the server processes for as long as the fault lasts. */
-    private static void assertBackendsBounded(int beyondPool) throws Exception {
+    private void assertBackendsBounded(int beyondPool) throws Exception {
         List<Long> samples = new ArrayList<>();
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(FAULT_SECONDS);
         while (System.nanoTime() < end) {
@@ -224,9 +251,9 @@ class BackendsDuringFaultsIT {
                 .isLessThanOrEqualTo(max(samples.subList(0, lastThird)) + REPLACED_MAX);
     }
 
-    private static List<String> activity() throws SQLException {
+    private List<String> activity() throws SQLException {
         return Sql.query(
-                server.adminDataSource(),
+                admin,
                 "SELECT format('%s %s of %s', state, wait_event, query) FROM pg_stat_activity"
                         + " WHERE application_name = 'library' ORDER BY query_start");
     }
@@ -240,14 +267,14 @@ class BackendsDuringFaultsIT {
         long before = ledger.storedCount();
         await().atMost(Duration.ofSeconds(120)).until(() -> ledger.storedCount() > before + PUBLISHERS);
         stopLoad();
-        List<Ledger.Stored> stored = Ledger.read("orders", List.of(database));
+        List<Ledger.Stored> stored = Ledger.read(orders, List.of(application));
         ledger.verify(stored);
         Set<String> values = Ledger.values(stored);
         // What was published during the fault is handled one by one.
         await().atMost(Duration.ofSeconds(60 + FAULT_SECONDS)).untilAsserted(() -> {
             assertThat(handled.texts()).containsAll(values);
             assertThat(visible("effects")).isEqualTo(values.size());
-            assertThat(visible("eventsql.events_relayed")).isEqualTo(written.get());
+            assertThat(visible("eventsql.events_" + relayed)).isEqualTo(written.get());
         });
         assertThat(Sql.queryLong(database, "SELECT count(*) FROM (SELECT DISTINCT * FROM effects) e"))
                 .isEqualTo(values.size());
@@ -257,17 +284,18 @@ class BackendsDuringFaultsIT {
     }
 
     private long visible(String table) throws SQLException {
-        return Sql.queryLong(database, "SELECT count(*) FROM " + table);
+        return Sql.queryLong(application, "SELECT count(*) FROM " + table);
     }
 
     private List<Long> visible() throws SQLException {
-        return List.of(visible("effects"), visible("eventsql.events_orders"), visible("eventsql.events_relayed"));
+        return List.of(visible("effects"), visible("eventsql.events_" + orders), visible("eventsql.events_" + relayed));
     }
 
     private void awaitLoad() {
         await().atMost(Duration.ofSeconds(120))
-                .until(() ->
-                        ledger.storedCount() > 50 && visible("effects") > 0 && visible("eventsql.events_relayed") > 0);
+                .until(() -> ledger.storedCount() > 50
+                        && visible("effects") > 0
+                        && visible("eventsql.events_" + relayed) > 0);
     }
 
     @Test
@@ -310,8 +338,8 @@ class BackendsDuringFaultsIT {
     void rowsOfPartitionsLocked_backendsAreBounded() throws Exception {
         whileLocked("""
                 SELECT FROM eventsql.stream_partition
-                WHERE partition = 0 OR stream_id = (SELECT stream_id FROM eventsql.stream WHERE name = 'orders')
-                FOR UPDATE""");
+                WHERE partition = 0 OR stream_id = (SELECT stream_id FROM eventsql.stream WHERE name = '%s')
+                FOR UPDATE""".formatted(orders));
     }
 
     @Test
@@ -325,7 +353,7 @@ class BackendsDuringFaultsIT {
 
     @Test
     void tableOfStreamAltered_backendsAreBounded() throws Exception {
-        whileLocked("ALTER TABLE " + TestStreams.table("orders") + " ADD CONSTRAINT always CHECK (true)");
+        whileLocked("ALTER TABLE " + TestStreams.table(orders) + " ADD CONSTRAINT always CHECK (true)");
     }
 
     @Test
@@ -365,7 +393,7 @@ class BackendsDuringFaultsIT {
                         + " IF EXISTS (SELECT FROM public.sleeping) THEN PERFORM pg_sleep(86400); END IF;"
                         + " RETURN NEW; END $$",
                 "SET lock_timeout = '20s'",
-                "CREATE TRIGGER sleep BEFORE INSERT ON " + TestStreams.table("orders")
+                "CREATE TRIGGER sleep BEFORE INSERT ON " + TestStreams.table(orders)
                         + " FOR EACH ROW EXECUTE FUNCTION public.sleep()",
                 "INSERT INTO public.sleeping DEFAULT VALUES");
         try {

@@ -177,7 +177,7 @@ class BackpressureIT {
                 .maxBatchEvents(10)
                 .build();
         ObservablePublisher observable = opened(new ObservablePublisher(
-                database.pool(), settings, TestStreams.of("events").withPartitions(4)));
+                database.pool(), settings, TestStreams.of("events").withPartitions(2)));
         Ledger ledger = new Ledger();
         publish(observable.publisher, ledger, "before");
         assertThat(ledger.storedCount()).isEqualTo(1);
@@ -187,7 +187,7 @@ class BackpressureIT {
         Thread watcher = Thread.ofPlatform().start(() -> {
             while (watching.get()) {
                 bufferedMost.accumulateAndGet(observable.bufferedBytes(), Math::max);
-                LockSupport.parkNanos(50_000); // it samples
+                LockSupport.parkNanos(500_000); // it samples
             }
         });
         outage.begin(database);
@@ -196,7 +196,7 @@ class BackpressureIT {
             for (int caller = 0; caller < 200; caller++) { // 200 events of 1 KB: three times the buffer
                 String key = caller % 2 == 0 ? "k" + caller : null;
                 callers.add(Thread.ofVirtual().start(() -> {
-                    for (int i = 0; i < 3; i++) {
+                    for (int i = 0; i < 2; i++) {
                         publish(observable.publisher, ledger, key);
                     }
                 }));
@@ -250,7 +250,7 @@ class BackpressureIT {
                         .publishTimeout(Duration.ofMillis(500))
                         .build())
                 .build());
-        eventSql.createStream(TestStreams.of("not_sent"));
+        eventSql.createStream(TestStreams.of("not_sent").withPartitions(2));
         database.proxy().refuse();
         database.proxy().cut();
         await().atMost(Duration.ofSeconds(120))
@@ -292,7 +292,7 @@ class BackpressureIT {
         eventSql.createStream(TestStreams.of("big").withPartitions(1));
         database.proxy().planRequests(APPEND, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         byte[] big = "x".repeat(1 << 20).getBytes(StandardCharsets.US_ASCII);
-        List<Event> events = Stream.generate(() -> Event.of("k", big)).limit(24).toList();
+        List<Event> events = Stream.generate(() -> Event.of("k", big)).limit(16).toList();
 
         List<EventPosition> positions =
                 eventSql.publisher().publishAllAsync("big", events).get(120, TimeUnit.SECONDS);
@@ -300,10 +300,10 @@ class BackpressureIT {
         assertThat(positions)
                 .extracting(EventPosition::offset)
                 .containsExactlyElementsOf(
-                        IntStream.range(0, 24).mapToObj(i -> (long) i).toList());
+                        IntStream.range(0, 16).mapToObj(i -> (long) i).toList());
         database.proxy().releaseHeld();
         await().atMost(Duration.ofSeconds(120)).until(() -> database.proxy().heldConnections() == 0);
-        assertThat(Ledger.read("big", List.of(database.direct()))).hasSize(24);
+        assertThat(Ledger.read("big", List.of(database.direct()))).hasSize(16);
     }
 
     @Test
@@ -314,7 +314,7 @@ class BackpressureIT {
         Ledger ledger = new Ledger();
         List<Event> events = new ArrayList<>();
         List<CompletableFuture<EventPosition>> futures = new ArrayList<>();
-        for (int i = 0; i < 20_000; i++) {
+        for (int i = 0; i < 8_000; i++) {
             Event event = ledger.next(i % 5 == 0 ? "k" : null);
             events.add(event);
             futures.add(eventSql.publisher().publishAsync("one_partition", event));

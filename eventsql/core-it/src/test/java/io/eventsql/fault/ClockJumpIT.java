@@ -29,9 +29,11 @@ import java.util.Random;
 import java.util.TreeSet;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -41,6 +43,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * leases. Method: every function of the library in the database reads a clock that the test moves.
  */
 @Timeout(180)
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ClockJumpIT {
     private static final Duration DEADLINE = Duration.ofSeconds(120); // far less than an hour
     private static final Duration LEASE = Duration.ofSeconds(1);
@@ -48,13 +51,12 @@ class ClockJumpIT {
 
     private final TestCluster cluster = TestCluster.ofShards(1);
     private final DataSource database = cluster.dataSources().getFirst();
-    private final ConsumerSpec spec = ConsumerSpec.of("ticks", "c");
+    private String stream;
+    private ConsumerSpec spec;
     private int published;
 
-    @BeforeEach
+    @BeforeAll
     void replaceClock() throws SQLException {
-        EventSql eventSql = open(database);
-        eventSql.createStream(TestStreams.of("ticks").withPartitions(PARTITIONS).withSegmentSize(1_000));
         Sql.execute(
                 database,
                 "CREATE SCHEMA shifted",
@@ -71,9 +73,21 @@ class ClockJumpIT {
         Sql.execute(database, functions.toArray(String[]::new));
     }
 
-    @AfterEach
+    @AfterAll
     void close() {
         cluster.close();
+    }
+
+    /** The clock stays where the tests before have moved it. */
+    @BeforeEach
+    void createStream() {
+        stream = TestStreams.newName();
+        spec = ConsumerSpec.of(stream, "c");
+        published = 0;
+        try (EventSql eventSql = open(database)) {
+            eventSql.createStream(
+                    TestStreams.of(stream).withPartitions(PARTITIONS).withSegmentSize(1_000));
+        }
     }
 
     private EventSql open(DataSource dataSource) {
@@ -94,21 +108,21 @@ class ClockJumpIT {
 
     private void publish(EventSql eventSql, int events) {
         for (int i = 0; i < events; i++) {
-            eventSql.publisher().publish("ticks", Event.ofText("key-" + published % 20, Integer.toString(published)));
+            eventSql.publisher().publish(stream, Event.ofText("key-" + published % 20, Integer.toString(published)));
             published++;
         }
     }
 
     private List<StoredEvent> stored(EventSql eventSql) {
         return IntStream.range(0, PARTITIONS)
-                .mapToObj(partition -> new EventPosition("ticks", 0, partition, 0))
+                .mapToObj(partition -> new EventPosition(stream, 0, partition, 0))
                 .flatMap(from -> eventSql.read(from, 100_000).stream())
                 .toList();
     }
 
     private void awaitLagZero(EventSql eventSql) {
         await().atMost(DEADLINE)
-                .untilAsserted(() -> assertThat(eventSql.consumer("ticks", "c").state().stream()
+                .untilAsserted(() -> assertThat(eventSql.consumer(stream, "c").state().stream()
                                 .mapToLong(PartitionState::lag)
                                 .sum())
                         .isZero());
@@ -137,10 +151,10 @@ class ClockJumpIT {
                 EventSql two = open(database)) {
             one.subscribe(spec, handled::add);
             two.subscribe(spec, handled::add);
-            for (int round = 0; round < 8; round++) {
-                publish(publisher, 50);
+            for (int round = 0; round < 6; round++) {
+                publish(publisher, 25);
                 jump(random.nextBoolean() ? 1 : -1);
-                publish(publisher, 50);
+                publish(publisher, 25);
                 awaitLagZero(publisher);
             }
             List<StoredEvent> stored = stored(publisher);
@@ -164,11 +178,11 @@ class ClockJumpIT {
         try (EventSql publisher = open(database);
                 EventSql first = open(ofFirst)) {
             first.subscribe(spec, handled::add);
-            publish(publisher, 100);
+            publish(publisher, 40);
             awaitLagZero(publisher);
             ofFirst.setAvailable(false); // for the database it is dead
             jump(hours);
-            publish(publisher, 100);
+            publish(publisher, 40);
             try (EventSql second = open(database)) {
                 second.subscribe(spec, handled::add);
                 awaitLagZero(publisher);
@@ -187,17 +201,17 @@ class ClockJumpIT {
             two.subscribe(spec, handled::add);
             awaitTwoEach(one);
             jump(hours);
-            publish(one, 100);
+            publish(one, 40);
             awaitLagZero(one);
             awaitTwoEach(one);
         }
         assertAllInOrder(handled);
     }
 
-    private static void awaitTwoEach(EventSql eventSql) {
+    private void awaitTwoEach(EventSql eventSql) {
         await().atMost(DEADLINE).untilAsserted(() -> {
             Map<String, Integer> held = new HashMap<>();
-            for (PartitionState state : eventSql.consumer("ticks", "c").state()) {
+            for (PartitionState state : eventSql.consumer(stream, "c").state()) {
                 if (state.member() != null) {
                     held.merge(state.member(), 1, Integer::sum);
                 }
@@ -227,7 +241,7 @@ class ClockJumpIT {
     private void publishByOutbox(EventSql eventSql) throws SQLException {
         try (Connection connection = database.getConnection()) {
             connection.setAutoCommit(false);
-            eventSql.outbox().publish(connection, "ticks", Event.ofText("key", Integer.toString(published++)));
+            eventSql.outbox().publish(connection, stream, Event.ofText("key", Integer.toString(published++)));
             connection.commit();
             connection.setAutoCommit(true);
         }

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
  * shorter than the network timeout.
  */
 class CloseTimeoutIT {
-    private static final Duration TIMEOUT = Duration.ofSeconds(5);
+    private static final Duration TIMEOUT = Duration.ofSeconds(3);
     private static final Duration MARGIN = Duration.ofSeconds(4);
 
     private static EventSql open(ProxiedDatabase database) {

@@ -27,22 +27,23 @@ import org.junit.jupiter.api.io.TempDir;
  * Chaos test. Goal: whatever happens to the members of two consumers, one plain and one exactly-once, every acknowledged
  * event is handled in order per key, and each effect happens exactly once.
  *
- * <p>Method: 3 to 5 member processes, each with a member of both consumers and its own proxy, are started, closed, killed,
+ * <p>Method: 2 or 3 member processes, each with a member of both consumers and its own proxy, are started, closed, killed,
  * frozen, thawed, disconnected and cut off from the network at random while a publisher runs. At the end all are thawed, the
  * remaining events are handled, and everything is compared ({@link HandledRecords}, {@link Effects}).
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 10, at more than twice the rate; {@code
- * -Deventsql.test.seed=N} repeats the choices, but not their timing.
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 10, with 3 to 5 processes and at more than twice the
+ * rate; {@code -Deventsql.test.seed=N} repeats the choices, but not their timing.
  */
 class ConsumerChaosIT {
     private static final long SHORT_RUN_SECONDS = 10;
     private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", SHORT_RUN_SECONDS);
+    private static final boolean LONG_RUN = SECONDS > SHORT_RUN_SECONDS;
     /** From one event of a partition to the next. */
-    private static final long TICK_MS = SECONDS > SHORT_RUN_SECONDS ? 60 : 150;
+    private static final long TICK_MS = LONG_RUN ? 60 : 150;
 
-    private static final int PARTITIONS = 12;
-    private static final int MEMBERS_MIN = 3;
-    private static final int MEMBERS_MAX = 5;
+    private static final int PARTITIONS = LONG_RUN ? 12 : 6;
+    private static final int MEMBERS_MIN = LONG_RUN ? 3 : 2;
+    private static final int MEMBERS_MAX = LONG_RUN ? 5 : 3;
     private static final long LEASE_MS = 2_000;
     private static final long PAUSE_MAX_MS = 1_500;
 

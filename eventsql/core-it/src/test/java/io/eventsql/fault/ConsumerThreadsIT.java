@@ -21,7 +21,11 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
@@ -32,10 +36,28 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Method: the data source throws errors, or interrupts its caller, when it is called by one of these threads.
  */
 @Timeout(120)
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ConsumerThreadsIT {
     private static final Duration DEADLINE = Duration.ofSeconds(120);
-    private static final String STREAM = "orders";
     private static final int FAULTS = 3;
+
+    private final TestCluster cluster = TestCluster.ofShards(1);
+    private String stream;
+
+    @BeforeEach
+    void nameStream() {
+        stream = TestStreams.newName();
+    }
+
+    @AfterEach
+    void closeInstances() {
+        cluster.closeInstances();
+    }
+
+    @AfterAll
+    void closeCluster() {
+        cluster.close();
+    }
 
     /** What happens to a thread that borrows a connection. */
     enum Fault {
@@ -99,104 +121,99 @@ class ConsumerThreadsIT {
                 .build();
     }
 
-    private static void publish(EventSql eventSql, int from, int to) {
+    private void publish(EventSql eventSql, int from, int to) {
         for (int i = from; i < to; i++) {
-            eventSql.publisher().publish(STREAM, Event.ofText("key" + i, "value" + i));
+            eventSql.publisher().publish(stream, Event.ofText("key" + i, "value" + i));
         }
     }
 
-    private static void awaitDrained(EventSql eventSql) {
+    private void awaitDrained(EventSql eventSql) {
         await().atMost(DEADLINE)
-                .until(() -> eventSql.consumer(STREAM, "c").state().stream()
+                .until(() -> eventSql.consumer(stream, "c").state().stream()
                         .allMatch(state -> state.lag() == 0 && state.member() != null));
     }
 
     @ParameterizedTest(name = "{0} {1}")
     @MethodSource("faultsOfThreads")
     void connection_failsUnexpectedly_threadContinues(String thread, Fault fault) {
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            FaultyDataSource dataSource =
-                    new FaultyDataSource(cluster.dataSources().getFirst());
-            try (EventSql eventSql =
-                    EventSql.builder(dataSource).settings(settings()).build()) {
-                eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
-                Handled handled = new Handled();
-                eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
-                publish(eventSql, 0, 10);
-                handled.awaitSize(10);
-                awaitDrained(eventSql);
-                dataSource.plan(thread, fault);
-                publish(eventSql, 10, 20);
-                await().atMost(DEADLINE).until(dataSource::isDone);
-                publish(eventSql, 20, 30);
-                handled.awaitSize(30);
-                awaitDrained(eventSql);
-                assertLeasesAreRenewed(eventSql);
-                handled.assertOnceAndInOrder();
-            }
+        FaultyDataSource dataSource = new FaultyDataSource(cluster.dataSources().getFirst());
+        try (EventSql eventSql =
+                EventSql.builder(dataSource).settings(settings()).build()) {
+            eventSql.createStream(TestStreams.of(stream).withPartitions(2));
+            Handled handled = new Handled();
+            eventSql.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+            publish(eventSql, 0, 10);
+            handled.awaitSize(10);
+            awaitDrained(eventSql);
+            dataSource.plan(thread, fault);
+            publish(eventSql, 10, 20);
+            await().atMost(DEADLINE).until(dataSource::isDone);
+            publish(eventSql, 20, 30);
+            handled.awaitSize(30);
+            awaitDrained(eventSql);
+            assertLeasesAreRenewed(eventSql);
+            handled.assertOnceAndInOrder();
         }
     }
 
     @Test
     void fetchThread_keepsFailing_otherMembersGetItsPartitions() {
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            FaultyDataSource dataSource =
-                    new FaultyDataSource(cluster.dataSources().getFirst());
-            EventSql good = cluster.open(
-                    settings -> settings.pollInterval(Duration.ofMillis(100)).lease(Duration.ofSeconds(3)));
-            good.createStream(TestStreams.of(STREAM).withPartitions(4));
-            Handled handled = new Handled();
-            Settings settings = Settings.builder()
-                    .pollInterval(Duration.ofMillis(100))
-                    .lease(Duration.ofSeconds(3))
-                    .build();
-            try (EventSql faulty =
-                    EventSql.builder(dataSource).settings(settings).build()) {
-                faulty.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
-                publish(good, 0, 20);
-                handled.awaitSize(20);
-                awaitDrained(good);
-                dataSource.planAll("eventsql-fetch-", Fault.ERROR);
-                publish(good, 20, 40);
-                good.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
-                handled.awaitSize(40);
-                await().atMost(DEADLINE)
-                        .until(() -> good.positions(STREAM, "c").stream().allMatch(p -> p.lag() == 0));
-                handled.assertOnceAndInOrder();
-                dataSource.plan("", Fault.ERROR); // so that closing it fails nowhere
-            }
+        FaultyDataSource dataSource = new FaultyDataSource(cluster.dataSources().getFirst());
+        EventSql good = cluster.open(
+                settings -> settings.pollInterval(Duration.ofMillis(100)).lease(Duration.ofSeconds(3)));
+        good.createStream(TestStreams.of(stream).withPartitions(4));
+        Handled handled = new Handled();
+        Settings settings = Settings.builder()
+                .pollInterval(Duration.ofMillis(100))
+                .lease(Duration.ofSeconds(3))
+                .build();
+        try (EventSql faulty = EventSql.builder(dataSource).settings(settings).build()) {
+            faulty.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+            publish(good, 0, 20);
+            handled.awaitSize(20);
+            awaitDrained(good);
+            dataSource.planAll("eventsql-fetch-", Fault.ERROR);
+            publish(good, 20, 40);
+            good.subscribe(ConsumerSpec.of(stream, "c"), handled::add);
+            handled.awaitSize(40);
+            await().atMost(DEADLINE)
+                    .until(() -> good.positions(stream, "c").stream().allMatch(p -> p.lag() == 0));
+            handled.assertOnceAndInOrder();
+            dataSource.plan("", Fault.ERROR); // so that closing it fails nowhere
         }
     }
 
-    private static void assertLeasesAreRenewed(EventSql eventSql) {
-        PartitionState before = eventSql.consumer(STREAM, "c").state().getFirst();
+    private void assertLeasesAreRenewed(EventSql eventSql) {
+        PartitionState before = eventSql.consumer(stream, "c").state().getFirst();
         await().atMost(DEADLINE).untilAsserted(() -> {
-            PartitionState now = eventSql.consumer(STREAM, "c").state().getFirst();
+            PartitionState now = eventSql.consumer(stream, "c").state().getFirst();
             assertThat(now.leaseUntil()).isAfter(before.leaseUntil());
         });
     }
 
     @Test
     void close_callerInterrupted_memberLeavesAtOnce() throws Exception {
-        try (TestCluster cluster = TestCluster.ofShards(1)) {
-            EventSql eventSql = cluster.open(
-                    settings -> settings.lease(Duration.ofMinutes(10)).heartbeat(Duration.ofMinutes(5)));
-            eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
-            CountDownLatch begun = new CountDownLatch(1);
-            CountDownLatch release = new CountDownLatch(1);
-            Subscription member = eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), event -> {
-                begun.countDown();
-                release.await();
-            });
-            publish(eventSql, 0, 1);
-            begun.await();
-            CompletableFuture<Boolean> closed = new CompletableFuture<>();
-            Thread closing = Thread.ofVirtual().start(() -> closed.complete(member.close(Duration.ofMinutes(5))));
-            await().atMost(DEADLINE).until(() -> !member.isRunning());
-            closing.interrupt();
-            assertThat(closed.join()).isFalse();
-            await().atMost(DEADLINE).until(() -> cluster.sum("SELECT count(*) FROM eventsql.consumer_member") == 0);
-            release.countDown();
-        }
+        EventSql eventSql =
+                cluster.open(settings -> settings.lease(Duration.ofMinutes(10)).heartbeat(Duration.ofMinutes(5)));
+        eventSql.createStream(TestStreams.of(stream).withPartitions(1));
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        Subscription member = eventSql.subscribe(ConsumerSpec.of(stream, "c"), event -> {
+            begun.countDown();
+            release.await();
+        });
+        publish(eventSql, 0, 1);
+        begun.await();
+        CompletableFuture<Boolean> closed = new CompletableFuture<>();
+        Thread closing = Thread.ofVirtual().start(() -> closed.complete(member.close(Duration.ofMinutes(5))));
+        await().atMost(DEADLINE).until(() -> !member.isRunning());
+        closing.interrupt();
+        assertThat(closed.join()).isFalse();
+        await().atMost(DEADLINE)
+                .until(() -> cluster.sum("SELECT count(*) FROM eventsql.consumer_member"
+                                + " JOIN eventsql.consumer USING (consumer_id) JOIN eventsql.stream s USING (stream_id)"
+                                + " WHERE s.name = '" + stream + "'")
+                        == 0);
+        release.countDown();
     }
 }

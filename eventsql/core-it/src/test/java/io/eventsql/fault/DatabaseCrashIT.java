@@ -36,12 +36,12 @@ import org.junit.jupiter.api.Test;
  * consumers read; the server is restarted on the same data. The callers' deadline is much longer than the outage, so no call
  * may fail.
  *
- * <p>{@code -Deventsql.test.crashes=N} crashes it N times instead of 3.
+ * <p>{@code -Deventsql.test.crashes=N} crashes it N times instead of 2.
  */
 class DatabaseCrashIT {
     private static final String STREAM = "crashes";
-    private static final int PARTITIONS = 4;
-    private static final int CRASHES = Integer.getInteger("eventsql.test.crashes", 3);
+    private static final int PARTITIONS = 3;
+    private static final int CRASHES = Integer.getInteger("eventsql.test.crashes", 2);
 
     /** The offsets that a consumer handled, per partition, in the order in which it handled them. */
     private static final class Handled {
@@ -85,7 +85,7 @@ class DatabaseCrashIT {
                     ConsumerSpec.of(STREAM, "batch").withPageEvents(100), page -> page.forEach(batch::handle));
             Ledger ledger = new Ledger();
             PublishLoad load = new PublishLoad(eventSql.publisher(), STREAM, ledger);
-            load.startAll(2, "k", random, 12);
+            load.startAll(2, "k", random, 60);
 
             for (int crash = 0; crash < CRASHES; crash++) {
                 long before = ledger.storedCount();

@@ -36,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @Timeout(300)
 class DumpAndRestoreIT {
-    private final StreamSpec stream = TestStreams.of("orders").withPartitions(3).withSegmentSize(1_000);
+    private final StreamSpec stream = TestStreams.of("orders").withPartitions(2).withSegmentSize(1_000);
 
     @TempDir
     private Path folder;
@@ -56,7 +56,7 @@ class DumpAndRestoreIT {
         try (InstalledServer server = InstalledServer.start(programs.orElseThrow(), folder);
                 HikariDataSource pool = server.pool();
                 Witness witness = new Witness(pool, stream, folder, settings())) {
-            witness.start(4, Seeds.random("DumpAndRestoreIT"), 20);
+            witness.start(3, Seeds.random("DumpAndRestoreIT"), 80);
             witness.awaitProgress();
             Path dump = server.dump();
             List<Long> kept = server.dumpedHeads(dump, stream.partitions());

@@ -2,7 +2,9 @@ package io.eventsql.fault;
 
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.process.ConsumerGroup;
 import io.eventsql.fixture.process.MemberProcess;
@@ -37,9 +39,9 @@ class FrozenMemberIT {
     private static final int PARTITIONS = 4;
     private static final long LEASE_MS = 2_500;
     /** From one event of a partition to the next. */
-    private static final long TICK_MS = 80;
+    private static final long TICK_MS = 160;
 
-    private static final String OTHER_ROLE = "other_member";
+    private static final String OTHER_ROLE = "role_of_other_members";
     private static final String OTHER_PASSWORD = "only_for_this_test";
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
@@ -51,15 +53,16 @@ class FrozenMemberIT {
     private Path folder;
 
     @BeforeAll
-    static void startServer() throws Exception {
-        eventsDb = EventsDb.start();
+    static void createDatabase() throws Exception {
+        eventsDb = SharedServerDatabase.create();
         Sql.execute(
                 eventsDb.adminDataSource(), "CREATE ROLE " + OTHER_ROLE + " LOGIN PASSWORD '" + OTHER_PASSWORD + "'");
     }
 
     @AfterAll
-    static void stopServer() {
+    static void dropDatabase() throws Exception {
         eventsDb.close();
+        Sql.execute(TestCluster.server().adminDataSource(), "DROP ROLE " + OTHER_ROLE);
     }
 
     private ConsumerGroup group(HandlerMode mode) throws Exception {

@@ -1,6 +1,7 @@
 package io.eventsql.fault;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.EventSql;
@@ -9,13 +10,14 @@ import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.StreamInUse;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.HandledRecords;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
-import io.eventsql.fixture.process.GrowthProcess;
 import io.eventsql.fixture.process.MemberProcess;
+import io.eventsql.fixture.process.MoveProcess;
 import io.eventsql.fixture.process.PublisherGroup;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -25,6 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -38,23 +41,24 @@ import org.junit.jupiter.params.provider.MethodSource;
  * replaced; so does the database, which is restarted. A publisher that is not killed measures the longest call. {@code
  * -Deventsql.test.kills=false} kills nothing.
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 6, at four times the rate; {@code
- * -Deventsql.test.seed=N} repeats the choices, but not their timing. {@code -Deventsql.test.growthRuns=N
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of three growths, with more processes and at a higher
+ * rate; {@code -Deventsql.test.seed=N} repeats the choices, but not their timing. {@code -Deventsql.test.growthRuns=N
  * -Deventsql.test.rate=R} is another load: N runs, in each of which a stream of 10 partitions grows once, to 20, at R events
  * with keys per second; every other run kills.
  */
 class GrowthChaosIT {
-    private static final long SHORT_RUN_SECONDS = 6;
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", SHORT_RUN_SECONDS);
-    private static final boolean LONG_RUN = SECONDS > SHORT_RUN_SECONDS;
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 0);
+    private static final boolean LONG_RUN = SECONDS > 0;
+    private static final int GROWTHS_MIN = 3;
     private static final int RUNS = Integer.getInteger("eventsql.test.growthRuns", 1);
     private static final int EVENTS_PER_SECOND = Integer.getInteger("eventsql.test.rate", 0);
-    private static final int PUBLISHERS = 2;
+    private static final int PUBLISHERS = LONG_RUN ? 2 : 1;
     private static final String STREAM = "growing";
     private static final int PARTITIONS = EVENTS_PER_SECOND > 0 ? 10 : 3;
     private static final int PARTITIONS_AFTERWARDS = 20;
     private static final int PARTITIONS_MAX = 200;
-    private static final int MEMBERS = 2;
+    private static final int MEMBERS = LONG_RUN ? 2 : 1;
+    private static final int PAUSE_MAX_MS = LONG_RUN ? 4_000 : 2_000;
     private static final int PUBLISH_PAUSE_MAX_MS = LONG_RUN ? 250 : 1_000;
     private static final int SEGMENT_SIZE = EVENTS_PER_SECOND > 0 ? 10_000 : LONG_RUN ? 1_000 : 200;
 
@@ -62,6 +66,8 @@ class GrowthChaosIT {
     private Path folder;
 
     private final List<MemberProcess> members = new ArrayList<>();
+    private ChildProcess grower;
+    private boolean growerIsReady;
     private boolean kills;
     private int startedMembers;
 
@@ -87,6 +93,7 @@ class GrowthChaosIT {
                     TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(SEGMENT_SIZE));
             try (StreamInUse use = new StreamInUse(
                     "GrowthChaosIT", eventSql, STREAM, random, kills, folder, database, database.jdbcUrl())) {
+                startGrower(database);
                 while (members.size() < MEMBERS) {
                     startMember(database);
                 }
@@ -95,10 +102,25 @@ class GrowthChaosIT {
                 int partitions = EVENTS_PER_SECOND > 0
                         ? growOnce(random, database, use, publishers)
                         : growAndKill(random, database, use, publishers);
+                awaitNewPartitionUsed(pool);
                 use.stopPublishing(publishers::finish);
                 check(use, pool, publishers, partitions);
+            } finally {
+                if (grower != null) {
+                    grower.close();
+                }
             }
         }
+    }
+
+    /** New partitions get the next event of some key. */
+    private static void awaitNewPartitionUsed(DataSource database) {
+        await().atMost(Duration.ofSeconds(120))
+                .ignoreExceptions()
+                .until(() -> Sql.queryLong(
+                                database,
+                                "SELECT count(*) FROM eventsql.events_" + STREAM + " WHERE partition >= " + PARTITIONS)
+                        > 0);
     }
 
     /** Grows the stream step by step, each as often as the growing process is killed. Returns its last number of partitions. */
@@ -107,13 +129,14 @@ class GrowthChaosIT {
         int partitions = PARTITIONS;
         int growths = 0;
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(SECONDS);
-        while (System.nanoTime() - end < 0 || growths < 2) {
+        while (System.nanoTime() - end < 0 || growths < GROWTHS_MIN) {
             partitions = Math.min(PARTITIONS_MAX, partitions + 1 + random.nextInt(4));
             while (!grow(random, database, partitions)) {
                 use.count("grower");
             }
             growths++;
             disturb(random, database, use, publishers);
+            TimeUnit.MILLISECONDS.sleep(random.nextInt(PAUSE_MAX_MS));
         }
         System.out.println("GrowthChaosIT: " + growths + " growths to " + partitions + " partitions");
         return partitions;
@@ -150,26 +173,30 @@ class GrowthChaosIT {
         use.replaySometimes();
     }
 
-    /** Runs a growing process; returns {@code false} if it was killed. */
-    private boolean grow(Random random, EmbeddedEventsDb database, int partitions) throws Exception {
-        try (ChildProcess process = new ChildProcess(
+    /** Starts a growing process, which is ready when it is needed. */
+    private void startGrower(EmbeddedEventsDb database) throws IOException {
+        grower = new ChildProcess(
                 folder,
-                GrowthProcess.class,
-                List.of(
-                        database.jdbcUrl(),
-                        database.username(),
-                        database.password(),
-                        STREAM,
-                        Integer.toString(partitions)))) {
-            process.awaitLine("READY");
-            if (kills && random.nextInt(3) == 0) {
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(150));
-                process.kill();
-                return false;
-            }
-            process.awaitLine("DONE");
-            return true;
+                MoveProcess.class,
+                List.of(database.jdbcUrl(), database.username(), database.password(), STREAM, "move"));
+        growerIsReady = false;
+    }
+
+    /** Has the growing process grow the stream; returns {@code false} if it was killed, and replaced. */
+    private boolean grow(Random random, EmbeddedEventsDb database, int partitions) throws Exception {
+        if (!growerIsReady) {
+            grower.awaitLine("READY");
+            growerIsReady = true;
         }
+        grower.send("grow " + partitions);
+        if (kills && random.nextInt(3) == 0) {
+            TimeUnit.MILLISECONDS.sleep(random.nextInt(150));
+            grower.kill();
+            startGrower(database);
+            return false;
+        }
+        grower.awaitLine("MOVED");
+        return true;
     }
 
     private void startMember(EmbeddedEventsDb database) throws IOException {

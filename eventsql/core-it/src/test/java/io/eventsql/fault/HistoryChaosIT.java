@@ -58,20 +58,21 @@ import org.junit.jupiter.api.io.TempDir;
  * stored events with the acknowledgements in the publishers' files, the reports of the witness, and the effects ({@link
  * LossCheck}, {@link LossReports}, {@link Effects}).
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} continues for N seconds, at a higher rate; by default each fault happens once.
- * {@code -Deventsql.test.seed=N} repeats the choices, but not their timing.
+ * <p>{@code -Deventsql.test.chaosSeconds=N} continues for N seconds, with more publishers and at a higher rate; by default
+ * each fault happens once. {@code -Deventsql.test.seed=N} repeats the choices, but not their timing.
  */
 @Timeout(value = 3, unit = TimeUnit.HOURS)
 class HistoryChaosIT {
     private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 0);
+    private static final int PARTITIONS = SECONDS > 0 ? 4 : 2;
     private static final StreamSpec STREAM =
-            TestStreams.of("chaos").withPartitions(4).withSegmentSize(2_000);
+            TestStreams.of("chaos").withPartitions(PARTITIONS).withSegmentSize(2_000);
     /** The stream of the outbox, which goes back in time together with the database. */
     private static final StreamSpec RELAYED =
-            TestStreams.of("relayed").withPartitions(2).withSegmentSize(2_000);
+            TestStreams.of("relayed").withPartitions(1).withSegmentSize(2_000);
 
     private static final String CONSUMER = "once";
-    private static final int PUBLISHERS = 2;
+    private static final int PUBLISHERS = SECONDS > 0 ? 2 : 1;
     private static final int MEMBERS = 2;
     private static final int MEMBER_CONNECTIONS = 12;
     private static final int WITNESS_CONNECTIONS = 12;
@@ -85,8 +86,9 @@ class HistoryChaosIT {
     /** The short run is next to other tests, and its members, which need a transaction for each event, must keep up. */
     private static final int PUBLISH_PAUSE_MAX_MS = SECONDS > 0 ? 500 : 2_000;
 
+    private static final int WITNESS_CALLERS = SECONDS > 0 ? 3 : 2;
     private static final int WITNESS_PAUSE_MAX_MS = SECONDS > 0 ? 100 : 200;
-    private static final int OUTBOX_WRITERS = 2;
+    private static final int OUTBOX_WRITERS = SECONDS > 0 ? 2 : 1;
     private static final int OUTBOX_PAUSE_MAX_MS = 500;
 
     @TempDir
@@ -127,7 +129,7 @@ class HistoryChaosIT {
                 while (members.size() < MEMBERS) {
                     startMember(server, mode);
                 }
-                witness.start(3, random, WITNESS_PAUSE_MAX_MS);
+                witness.start(WITNESS_CALLERS, random, WITNESS_PAUSE_MAX_MS);
                 Outbox outbox = witness.eventSql().outbox();
                 OutboxLoad outboxLoad = new OutboxLoad(pool, outbox, RELAYED.name());
                 for (int i = 0; i < OUTBOX_WRITERS; i++) {

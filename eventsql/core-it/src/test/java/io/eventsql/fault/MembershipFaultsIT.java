@@ -51,28 +51,30 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(300)
 class MembershipFaultsIT {
-    private static final int PARTITIONS = 4;
+    private static final int PARTITIONS = 2;
     private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static EventsDb eventsDb;
+    private static HikariDataSource goodPool;
 
     private final String stream = "faults" + STREAMS.incrementAndGet();
     private final ConsumerSpec spec = ConsumerSpec.of(stream, "c");
     private Settings settings;
     private FaultProxy proxy;
     private HikariDataSource faultyPool;
-    private HikariDataSource goodPool;
     private EventSql good;
     private EventSql faulty;
 
     @BeforeAll
     static void startServer() {
         eventsDb = SharedServerDatabase.create();
+        goodPool = Pools.pool(eventsDb);
     }
 
     @AfterAll
     static void stopServer() {
+        goodPool.close();
         eventsDb.close();
     }
 
@@ -83,7 +85,6 @@ class MembershipFaultsIT {
     private void open(Settings.Builder builder) {
         settings = builder.build();
         proxy = FaultProxy.to(eventsDb.jdbcUrl());
-        goodPool = Pools.pool(eventsDb);
         faultyPool = Pools.pool(eventsDb, proxy.jdbcUrl(), config -> config.setConnectionTimeout(30_000));
         good = EventSql.builder(goodPool).settings(settings).build();
         good.createStream(TestStreams.of(stream).withPartitions(PARTITIONS));
@@ -98,7 +99,6 @@ class MembershipFaultsIT {
             good.close(Duration.ofSeconds(5));
             proxy.close();
             faultyPool.close();
-            goodPool.close();
         }
     }
 
@@ -392,7 +392,7 @@ class MembershipFaultsIT {
     /** All members of a process share a heartbeat, but not the fate of one whose row is locked. */
     @Test
     void heartbeat_rowOfOneConsumerIsLocked_leasesOfTheOthersAreRenewed() throws Exception {
-        open(Settings.builder().lease(Duration.ofSeconds(8)).heartbeat(Duration.ofSeconds(1)));
+        open(Settings.builder().lease(Duration.ofSeconds(6)).heartbeat(Duration.ofMillis(750)));
         faulty.subscribe(spec, event -> {});
         awaitAssignedTo(1);
         faulty.subscribe(ConsumerSpec.of(stream, "locked"), event -> {});
@@ -412,7 +412,7 @@ class MembershipFaultsIT {
             await().atMost(DEADLINE).until(() -> {
                 long until = renewedUntilMs();
                 expired.compareAndSet(false, until < databaseClockMs());
-                return until > from + 16_000;
+                return until > from + 12_000;
             });
             holder.rollback();
             assertThat(expired).isFalse();

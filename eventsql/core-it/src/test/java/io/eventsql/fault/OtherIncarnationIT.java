@@ -3,6 +3,7 @@ package io.eventsql.fault;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
@@ -15,12 +16,12 @@ import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
-import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.LogicalBackup;
 import io.eventsql.fixture.LostHistory;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
@@ -30,9 +31,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -59,31 +58,21 @@ class OtherIncarnationIT {
             .pollInterval(Duration.ofMinutes(1))
             .build();
 
-    private static EmbeddedEventsDb eventsDb;
-
     private final LostHistory lost = new LostHistory();
     private final Handled handled = new Handled();
     private final AtomicInteger failures = new AtomicInteger();
     private ProxiedDatabase database;
+    private HikariDataSource direct;
     private EventSql control;
     private EventSql eventSql;
     private CapturedLog log;
 
-    @BeforeAll
-    static void startDatabase() {
-        eventsDb = EmbeddedEventsDb.builder().durable(false).start();
-    }
-
-    @AfterAll
-    static void stopDatabase() {
-        eventsDb.close();
-    }
-
     @BeforeEach
     void open() throws SQLException {
         log = CapturedLog.ofConsuming();
-        database = ProxiedDatabase.on(eventsDb);
-        control = EventSql.builder(database.direct()).build();
+        database = ProxiedDatabase.on(TestCluster.server());
+        direct = TestCluster.pool(database.direct());
+        control = EventSql.builder(direct).build();
         eventSql = EventSql.builder(database.pool())
                 .settings(SETTINGS)
                 .listener(lost)
@@ -95,6 +84,7 @@ class OtherIncarnationIT {
         database.proxy().heal();
         eventSql.close();
         control.close();
+        direct.close();
         database.close();
         log.close();
     }
@@ -121,7 +111,7 @@ class OtherIncarnationIT {
 
     /** As a restart does. */
     private void changeIncarnation() throws SQLException {
-        Sql.execute(database.direct(), "SELECT eventsql.declare_restored('test')");
+        Sql.execute(direct, "SELECT eventsql.declare_restored('test')");
     }
 
     private PartitionState state() {
@@ -160,7 +150,7 @@ class OtherIncarnationIT {
                 .extracting(ParkedEvent::event)
                 .extracting(StoredEvent::text)
                 .containsExactly(BAD);
-        assertThat(Sql.queryLong(database.direct(), "SELECT count(*) FROM eventsql.events_" + STREAM + "_dead_letter"))
+        assertThat(Sql.queryLong(direct, "SELECT count(*) FROM eventsql.events_" + STREAM + "_dead_letter"))
                 .isEqualTo(policy == FailurePolicy.DEAD_LETTER ? 1 : 0);
         assertThat(lost.revoked()).containsExactly(Reason.HISTORY_CHANGED);
         assertThat(lost.consumed()).isEmpty();
@@ -220,7 +210,7 @@ class OtherIncarnationIT {
 
     private long leaseEndMicros() throws SQLException {
         return Sql.queryLong(
-                database.direct(),
+                direct,
                 "SELECT (extract(epoch FROM max(expires_at)) * 1000000)::bigint FROM eventsql.consumer_partition");
     }
 
@@ -248,7 +238,7 @@ class OtherIncarnationIT {
     /** Shown before the fix: the commit, and with it the recovery, was repeated 20 times a second. */
     @Test
     void commit_streamHasVanished_isNotRepeatedWhileTheMemberCannotContinue() throws Exception {
-        LogicalBackup backup = LogicalBackup.take(database.direct());
+        LogicalBackup backup = LogicalBackup.take(direct);
         createStream();
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch released = new CountDownLatch(1);
@@ -258,7 +248,7 @@ class OtherIncarnationIT {
         });
         publish("0");
         begun.await();
-        backup.restore(database.direct());
+        backup.restore(direct);
         await().atMost(DEADLINE).until(() -> !log.lines("cannot continue").isEmpty());
         database.proxy().planRequests("commit_offsets_v2", number -> null);
         released.countDown();

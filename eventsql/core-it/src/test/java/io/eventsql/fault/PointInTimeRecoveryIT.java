@@ -43,7 +43,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(300)
 class PointInTimeRecoveryIT {
     private static final StreamSpec STREAM =
-            TestStreams.of("orders").withPartitions(3).withSegmentSize(1_000);
+            TestStreams.of("orders").withPartitions(2).withSegmentSize(1_000);
 
     @TempDir
     private Path folder;
@@ -74,7 +74,7 @@ class PointInTimeRecoveryIT {
                             ConsumerSpec.of(STREAM.name(), "once"),
                             ConsumerProcess::inTransaction,
                             PointInTimeRecoveryIT::writeEffect);
-            witness.start(4, Seeds.random("PointInTimeRecoveryIT"), 20);
+            witness.start(3, Seeds.random("PointInTimeRecoveryIT"), 80);
             witness.awaitProgress();
             Backup backup = server.backUp();
             witness.awaitProgress();

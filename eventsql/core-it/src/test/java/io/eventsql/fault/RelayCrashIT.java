@@ -36,15 +36,15 @@ import org.postgresql.ds.PGSimpleDataSource;
  * <p>Method: Java processes write and relay, with two shards, a standalone outbox and a short lease. At the end the streams
  * are compared with the application's tables.
  *
- * <p>{@code -Deventsql.test.relayKills=N} kills N times instead of 3.
+ * <p>{@code -Deventsql.test.relayKills=N} kills N times instead of 2.
  */
 class RelayCrashIT {
     private static final String STREAM = "bills";
-    private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 3);
+    private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 2);
     private static final int PROCESSES = 2;
     private static final int KILL_INTERVAL_MS_MAX = 1_500;
     /** Of each of eight writers. */
-    private static final int PAUSE_MAX_MS = 300;
+    private static final int PAUSE_MAX_MS = 600;
 
     @TempDir
     private Path folder;
@@ -76,7 +76,7 @@ class RelayCrashIT {
                 .outbox(standalone)
                 .settings(OutboxProcess.settings().build())
                 .build();
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(3).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(2).withSegmentSize(1_000));
         return eventSql;
     }
 

@@ -10,8 +10,9 @@ import io.eventsql.Settings;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.SharedServerDatabase;
 import io.eventsql.fixture.Sql;
-import io.eventsql.fixture.TablesTemplate;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.load.OutboxLoad;
 import io.eventsql.fixture.proxy.FaultProxy;
@@ -30,6 +31,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -43,64 +45,69 @@ import org.postgresql.ds.PGSimpleDataSource;
  * directly and takes over the relay; then the held request is released. The outbox is standalone or in the first of two
  * shards.
  *
- * <p>{@code -Deventsql.test.seconds=N} cuts for N seconds instead of 4, and in any case until 20 requests were cut.
+ * <p>{@code -Deventsql.test.seconds=N} cuts for N seconds instead of 3, and in any case until 20 requests were cut.
  */
 @Timeout(120)
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class RelayFencingIT {
-    private static final String STREAM = "bills";
-
     private static final int FAULTS_MIN = 20;
-    private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 4);
+    private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 3);
 
-    private static final AtomicInteger TESTS = new AtomicInteger();
-
-    private static EventsDb eventsDb;
-
+    private final List<EventsDb> shards = new ArrayList<>();
     private final List<FaultProxy> proxies = new ArrayList<>();
-    private final List<HikariDataSource> pools = new ArrayList<>();
     /** Two shards and a standalone outbox, directly and through the proxies. */
     private final List<HikariDataSource> direct = new ArrayList<>();
 
     private final List<HikariDataSource> proxied = new ArrayList<>();
+    private String stream;
 
     @BeforeAll
-    static void startServer() {
-        eventsDb = EventsDb.start();
-    }
-
-    @AfterAll
-    static void stopServer() {
-        eventsDb.close();
-    }
-
-    @BeforeEach
     void start() throws SQLException {
-        int test = TESTS.incrementAndGet();
-        for (String name : List.of("shard_a", "shard_b", "standalone")) {
-            DataSource database = name.startsWith("shard")
-                    ? TablesTemplate.copy(eventsDb, name + test)
-                    : eventsDb.createDatabase(name + test);
-            String url = ((PGSimpleDataSource) database).getUrl();
+        List<String> urls = new ArrayList<>();
+        for (int i = 0; i < 2; i++) {
+            EventsDb shard = SharedServerDatabase.create();
+            shards.add(shard);
+            urls.add(shard.jdbcUrl());
+        }
+        urls.add(((PGSimpleDataSource) TestCluster.newDatabase()).getUrl());
+        for (String url : urls) {
             FaultProxy proxy = FaultProxy.to(url);
             proxies.add(proxy);
-            direct.add(Pools.pool(eventsDb, url));
-            proxied.add(Pools.pool(eventsDb, proxy.jdbcUrl()));
+            direct.add(Pools.pool(TestCluster.server(), url));
+            proxied.add(Pools.pool(TestCluster.server(), proxy.jdbcUrl()));
         }
-        pools.addAll(direct);
-        pools.addAll(proxied);
-        try (EventSql eventSql = open(direct)) {
-            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2).withSegmentSize(500));
-        }
-        for (DataSource database : List.of(direct.get(0), direct.get(2))) {
+        for (DataSource database : written()) {
             Sql.execute(database, OutboxLoad.TABLE);
         }
     }
 
-    @AfterEach
+    @AfterAll
     void stop() {
-        proxies.forEach(FaultProxy::heal);
-        pools.forEach(HikariDataSource::close);
+        direct.forEach(HikariDataSource::close);
+        proxied.forEach(HikariDataSource::close);
         proxies.forEach(FaultProxy::close);
+        shards.forEach(EventsDb::close);
+    }
+
+    @BeforeEach
+    void createStream() throws SQLException {
+        stream = TestStreams.newName();
+        try (EventSql eventSql = open(direct)) {
+            eventSql.createStream(TestStreams.of(stream).withPartitions(2).withSegmentSize(500));
+        }
+        for (DataSource database : written()) {
+            Sql.execute(database, "TRUNCATE bill");
+        }
+    }
+
+    @AfterEach
+    void heal() {
+        proxies.forEach(FaultProxy::heal);
+    }
+
+    /** The databases with an outbox that the tests write to, and the application's table. */
+    private List<DataSource> written() {
+        return List.of(direct.get(0), direct.get(2));
     }
 
     private static EventSql open(List<HikariDataSource> databases) {
@@ -119,27 +126,27 @@ class RelayFencingIT {
     }
 
     /** Publishes events with keys of both shards, and one without a key. */
-    private static void publish(EventSql eventSql, DataSource database, int number) throws SQLException {
+    private void publish(EventSql eventSql, DataSource database, int number) throws SQLException {
         try (Connection transaction = database.getConnection()) {
             transaction.setAutoCommit(false);
             for (String key : List.of("a", "b", "c", "d", "e", "f")) {
                 String name = key + "/" + number;
                 Sql.query(transaction, "INSERT INTO bill VALUES (?) RETURNING name", name);
-                eventSql.outbox().publish(transaction, STREAM, Event.ofText(key, name));
+                eventSql.outbox().publish(transaction, stream, Event.ofText(key, name));
             }
             Sql.query(transaction, "INSERT INTO bill VALUES (?) RETURNING name", "-/" + number);
-            eventSql.outbox().publish(transaction, STREAM, Event.ofText("-/" + number));
+            eventSql.outbox().publish(transaction, stream, Event.ofText("-/" + number));
             transaction.commit();
         }
     }
 
     private void verify(int transactions) throws SQLException {
-        assertThat(OutboxLoad.verify(STREAM, List.copyOf(direct.subList(0, 2)), List.of(direct.get(0), direct.get(2))))
+        assertThat(OutboxLoad.verify(stream, List.copyOf(direct.subList(0, 2)), written()))
                 .isEqualTo(transactions * 7);
     }
 
     /** Waits until an instance has relayed an event of this outbox, so that it holds the lease. */
-    private static void awaitLease(EventSql eventSql, DataSource database, int number) throws SQLException {
+    private void awaitLease(EventSql eventSql, DataSource database, int number) throws SQLException {
         publish(eventSql, database, number);
         OutboxLoad.awaitRelayed(eventSql.outbox());
     }
@@ -177,16 +184,23 @@ class RelayFencingIT {
                 publish(second, database, 4);
                 publish(first, database, 5);
                 OutboxLoad.awaitRelayed(second.outbox());
-                await().atMost(Duration.ofSeconds(120))
-                        .until(() -> Sql.queryLong(
-                                        eventsDb.adminDataSource(),
-                                        "SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
-                                                + " AND backend_type = 'client backend' AND pid <> pg_backend_pid()")
-                                == 0);
+                await().atMost(Duration.ofSeconds(120)).until(() -> activeStatements() == 0);
                 OutboxLoad.awaitRelayed(second.outbox());
             }
         }
         verify(5);
+    }
+
+    /** Returns how many statements are being executed in the databases. */
+    private long activeStatements() throws SQLException {
+        long active = 0;
+        for (DataSource database : direct) {
+            active += Sql.queryLong(
+                    database,
+                    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'"
+                            + " AND backend_type = 'client backend' AND pid <> pg_backend_pid()");
+        }
+        return active;
     }
 
     /** Every kind of request of the relay is cut repeatedly while transactions are committed. */
@@ -210,11 +224,11 @@ class RelayFencingIT {
                 "TRUNCATE");
         AtomicInteger faults = new AtomicInteger();
         try (EventSql eventSql = open(proxied, Duration.ofSeconds(1))) {
-            OutboxLoad ofShard = new OutboxLoad(direct.get(0), eventSql.outbox(), STREAM);
-            OutboxLoad ofStandalone = new OutboxLoad(direct.get(2), eventSql.outbox(), STREAM);
+            OutboxLoad ofShard = new OutboxLoad(direct.get(0), eventSql.outbox(), stream);
+            OutboxLoad ofStandalone = new OutboxLoad(direct.get(2), eventSql.outbox(), stream);
             for (int writer = 0; writer < 2; writer++) {
-                ofShard.start("s" + writer, random, 5);
-                ofStandalone.start("o" + writer, random, 5);
+                ofShard.start("s" + writer, random, 40);
+                ofStandalone.start("o" + writer, random, 40);
             }
             long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(RUN_SECONDS);
             while (System.nanoTime() < end || faults.get() < FAULTS_MIN) {
@@ -237,8 +251,7 @@ class RelayFencingIT {
             ofStandalone.stop();
             OutboxLoad.awaitRelayed(eventSql.outbox());
         }
-        int stored =
-                OutboxLoad.verify(STREAM, List.copyOf(direct.subList(0, 2)), List.of(direct.get(0), direct.get(2)));
+        int stored = OutboxLoad.verify(stream, List.copyOf(direct.subList(0, 2)), written());
         System.out.println(stored + " events, " + faults + " requests cut");
         assertThat(stored).isGreaterThan(50);
     }
@@ -253,16 +266,19 @@ class RelayFencingIT {
                 "register_outbox_v1",
                 "relay_lock_v1",
                 "DELETE FROM eventsql.outbox_transfer");
+        // Not executed, executed or not, executed without an answer, and answered late.
+        List<RequestFault> faults = List.of(
+                RequestFault.CUT_BEFORE_REQUEST,
+                RequestFault.CUT_AFTER_REQUEST,
+                RequestFault.CUT_BEFORE_RESPONSE,
+                RequestFault.HOLD_RESPONSE);
         DataSource database = direct.get(2);
         int number = 0;
         try (EventSql eventSql = open(proxied, Duration.ofSeconds(1))) {
             awaitLease(eventSql, database, ++number);
             for (String request : requests) {
-                for (RequestFault cut : RequestFault.values()) {
-                    if (cut == RequestFault.HOLD_REQUEST) {
-                        continue;
-                    }
-                    proxies.forEach(proxy -> proxy.planRequests(request, n -> n == 1 ? cut : null));
+                for (RequestFault fault : faults) {
+                    proxies.forEach(proxy -> proxy.planRequests(request, n -> n == 1 ? fault : null));
                     publish(eventSql, database, ++number);
                     OutboxLoad.awaitRelayed(eventSql.outbox());
                 }
@@ -277,21 +293,21 @@ class RelayFencingIT {
         DataSource database = direct.get(0);
         try (EventSql eventSql = open(List.of(direct.get(0), proxied.get(1), direct.get(2)), Duration.ofSeconds(1))) {
             awaitLease(eventSql, database, 1);
-            String own = "SELECT count(*) FROM eventsql.events_" + STREAM;
+            String own = "SELECT count(*) FROM eventsql.events_" + stream;
             long ownKeys = Sql.queryLong(database, own);
             assertThat(ownKeys).isBetween(1L, 6L);
             proxies.get(1).blackhole();
-            for (int number = 2; number < 50; number++) {
+            for (int number = 2; number < 20; number++) {
                 publish(eventSql, database, number);
             }
             await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(
-                            () -> assertThat(Sql.queryLong(database, own)).isEqualTo(ownKeys * 49));
+                            () -> assertThat(Sql.queryLong(database, own)).isEqualTo(ownKeys * 19));
             assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.outbox_transfer"))
-                    .isEqualTo((7 - ownKeys) * 48);
+                    .isEqualTo((7 - ownKeys) * 18);
             proxies.get(1).heal();
             OutboxLoad.awaitRelayed(eventSql.outbox());
         }
-        verify(49);
+        verify(19);
     }
 }

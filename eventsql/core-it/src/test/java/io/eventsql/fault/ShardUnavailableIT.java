@@ -36,9 +36,9 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * Goal: an unavailable shard does not block the others, and its recovery is detected.
+ * Goal: an unavailable shard does not block another one, and its recovery is detected.
  *
- * <p>Method: a proxy drops all traffic to one of three shards while events are published and consumed.
+ * <p>Method: a proxy drops all traffic to one of two shards while events are published and consumed.
  */
 class ShardUnavailableIT {
     private final List<AutoCloseable> open = new ArrayList<>();
@@ -60,8 +60,8 @@ class ShardUnavailableIT {
     }
 
     @Test
-    void publishAndConsume_oneOfThreeShardsUnavailable_othersContinueAndItCatchesUp() throws Exception {
-        List<ProxiedDatabase> databases = List.of(proxied(), proxied(), proxied());
+    void publishAndConsume_oneOfTwoShardsUnavailable_theOtherContinuesAndItCatchesUp() throws Exception {
+        List<ProxiedDatabase> databases = List.of(proxied(), proxied());
         EventSql eventSql = opened(
                 EventSql.builder(databases.stream().map(ProxiedDatabase::pool).toList())
                         .settings(Settings.builder()
@@ -78,11 +78,11 @@ class ShardUnavailableIT {
             }
         });
         Map<String, Integer> shardOfKey = new HashMap<>();
-        for (int i = 0; i < 60; i++) {
+        for (int i = 0; i < 30; i++) {
             EventPosition position = eventSql.publisher().publish("sharded", Event.ofText("k" + i, "before" + i));
             shardOfKey.put("k" + i, position.shard());
         }
-        assertThat(new HashSet<>(shardOfKey.values())).hasSize(3);
+        assertThat(new HashSet<>(shardOfKey.values())).hasSize(2);
 
         ProxiedDatabase unavailable = databases.get(1);
         int unavailableNumber = eventSql.shards().stream()
@@ -108,8 +108,8 @@ class ShardUnavailableIT {
                     .cause()
                     .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);
         }
-        // The shard is known to be unavailable by now, so events without keys go to the others.
-        for (int i = 0; i < 100; i++) {
+        // The shard is known to be unavailable by now, so events without keys go to the other one.
+        for (int i = 0; i < 40; i++) {
             EventPosition position = eventSql.publisher().publish("sharded", Event.ofText("without key " + i));
             assertThat(position.shard()).isNotEqualTo(unavailableNumber);
             published.add("without key " + i);

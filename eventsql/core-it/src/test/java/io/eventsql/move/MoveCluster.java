@@ -40,8 +40,15 @@ final class MoveCluster implements AutoCloseable {
 
     /** Creates the cluster over the first databases, with the stream; the others join as spare shards. */
     void create(int shards) {
+        createWith(shards, stream(STREAM).withSegmentSize(1_000));
+    }
+
+    /** Creates the cluster over the first databases, with these streams; the others join as spare shards. */
+    void createWith(int shards, StreamSpec... streams) {
         try (EventSql eventSql = builder(dataSources().subList(0, shards)).build()) {
-            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2).withSegmentSize(1_000));
+            for (StreamSpec stream : streams) {
+                eventSql.createStream(stream);
+            }
         }
         if (shards < dataSources().size()) {
             builder(dataSources()).addShards().build().close();
@@ -83,6 +90,10 @@ final class MoveCluster implements AutoCloseable {
         }
         assertThat(steps.taken()).hasSize(number);
         return steps.taken();
+    }
+
+    static void delete(EventSql eventSql, String stream) {
+        eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
     }
 
     static void publish(EventSql eventSql, String stream, int from, int to) {

@@ -1,7 +1,6 @@
 package io.eventsql.move;
 
 import static io.eventsql.move.MoveCluster.STEPS_BEFORE_CLOSING;
-import static io.eventsql.move.MoveCluster.STREAM;
 import static io.eventsql.move.MoveCluster.assertHandledInOrder;
 import static io.eventsql.move.MoveCluster.publish;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -18,10 +17,12 @@ import io.eventsql.EventSqlException;
 import io.eventsql.ShardMove;
 import io.eventsql.ShardMove.State;
 import io.eventsql.StartPosition;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -31,9 +32,13 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -42,8 +47,11 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Goal: a move that dies after any of its steps is cancelled or completed by another process; nothing is lost, stored twice or
  * handled out of order, and what a cancelled decision has left behind does not disturb a later one.
  *
- * <p>Method: the data sources of the moving process throw after the commit of a step.
+ * <p>Method: the data sources of the moving process throw after the commit of a step. Tests to which it matters that the third shard has
+ * never had keys, or which versions the slot map has had, have a cluster of their own. The others share one: at the end of each all
+ * streams are deleted; then the keys move back to the first two shards.
  */
+@TestInstance(Lifecycle.PER_CLASS)
 @Timeout(180)
 class MoveStepsIT {
     private static final List<Integer> TWO = List.of(0, 1);
@@ -51,16 +59,36 @@ class MoveStepsIT {
 
     private static final int STEPS_OF_JOINING = 12;
 
-    private final MoveCluster cluster = new MoveCluster(3);
+    private MoveCluster cluster;
+    private EventSql steady;
+    private String stream;
+
+    @BeforeAll
+    void openCluster() {
+        cluster = new MoveCluster(3);
+        cluster.createWith(2);
+        steady = cluster.open(3);
+    }
+
+    @AfterAll
+    void closeCluster() {
+        cluster.close();
+    }
 
     @BeforeEach
-    void createCluster() {
-        cluster.create(2);
+    void createStream() {
+        steady.moveShards(TWO);
+        stream = TestStreams.newName();
+        steady.createStream(spec(stream));
     }
 
     @AfterEach
-    void close() {
-        cluster.close();
+    void deleteStreams() {
+        steady.streams().forEach(each -> MoveCluster.delete(steady, each.name()));
+    }
+
+    private static StreamSpec spec(String name) {
+        return TestStreams.of(name).withPartitions(1);
     }
 
     private List<String> dieAfter(int number, List<Integer> target) {
@@ -69,81 +97,90 @@ class MoveStepsIT {
 
     @Test
     void crash_afterEachStep_anotherProcessCancelsOrCompletes() {
-        EventSql steady = cluster.open(3);
-        int published = 0;
-        Handled handled = new Handled();
-        List<String> steps = List.of();
-        try (Subscription member = steady.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
-            for (int step = 1; step <= STEPS_OF_JOINING; step++) {
-                steps = dieAfter(step, THREE);
-                publish(steady, STREAM, published, published += 60);
-                State state = steady.previewShards(THREE).state();
-                if (step <= STEPS_BEFORE_CLOSING) {
-                    assertThat(state).as("after %s", steps).isEqualTo(State.PREPARING);
-                    steady.cancelShardMove();
-                    assertThat(steady.previewShards(THREE).state()).isEqualTo(State.PENDING);
-                    publish(steady, STREAM, published, published += 60);
-                    continue;
+        try (MoveCluster own = new MoveCluster(3)) {
+            own.createWith(2, spec(stream));
+            EventSql process = own.open(3);
+            int published = 0;
+            Handled handled = new Handled();
+            List<String> steps = List.of();
+            try (Subscription member = process.subscribe(ConsumerSpec.of(stream, "c"), handled::add)) {
+                for (int step = 1; step <= STEPS_OF_JOINING; step++) {
+                    steps = MoveCluster.dieAfter(own.dataSources(), step, THREE);
+                    publish(process, stream, published, published += 60);
+                    State state = process.previewShards(THREE).state();
+                    if (step <= STEPS_BEFORE_CLOSING) {
+                        assertThat(state).as("after %s", steps).isEqualTo(State.PREPARING);
+                        process.cancelShardMove();
+                        assertThat(process.previewShards(THREE).state()).isEqualTo(State.PENDING);
+                        publish(process, stream, published, published += 60);
+                        continue;
+                    }
+                    if (step < STEPS_OF_JOINING) {
+                        assertThat(state).as("after %s", steps).isEqualTo(State.MOVING);
+                        assertThat(process.currentShardMove())
+                                .map(ShardMove::shards)
+                                .hasValue(THREE);
+                        assertThatThrownBy(process::cancelShardMove)
+                                .hasMessageContaining("cannot be cancelled any more");
+                    }
+                    assertThat(process.moveShards(THREE).isDone()).isTrue();
+                    publish(process, stream, published, published += 60);
+                    MoveCluster.dieAfter(own.dataSources(), step, TWO);
+                    publish(process, stream, published, published += 60);
+                    assertThat(process.moveShards(TWO).isDone()).isTrue();
+                    assertThat(process.currentShardMove()).isEmpty();
+                    publish(process, stream, published, published += 60);
                 }
-                if (step < STEPS_OF_JOINING) {
-                    assertThat(state).as("after %s", steps).isEqualTo(State.MOVING);
-                    assertThat(steady.currentShardMove()).map(ShardMove::shards).hasValue(THREE);
-                    assertThatThrownBy(steady::cancelShardMove).hasMessageContaining("cannot be cancelled any more");
-                }
-                assertThat(steady.moveShards(THREE).isDone()).isTrue();
-                publish(steady, STREAM, published, published += 60);
-                dieAfter(step, TWO);
-                publish(steady, STREAM, published, published += 60);
-                assertThat(steady.moveShards(TWO).isDone()).isTrue();
-                assertThat(steady.currentShardMove()).isEmpty();
-                publish(steady, STREAM, published, published += 60);
+                handled.awaitSize(published);
             }
-            handled.awaitSize(published);
+            assertThat(steps).as("the last one").endsWith("finish_move");
+            assertHandledInOrder(handled, 0, published);
+            Handled replayed = new Handled();
+            try (EventSql other = own.open(3);
+                    Subscription member = other.subscribe(ConsumerSpec.of(stream, "later"), replayed::add)) {
+                replayed.awaitSize(published);
+            }
+            assertHandledInOrder(replayed, 0, published);
         }
-        assertThat(steps).as("the last one").endsWith("finish_move");
-        assertHandledInOrder(handled, 0, published);
-        Handled replayed = new Handled();
-        try (Subscription member = cluster.open(3).subscribe(ConsumerSpec.of(STREAM, "later"), replayed::add)) {
-            replayed.awaitSize(published);
-        }
-        assertHandledInOrder(replayed, 0, published);
     }
 
     /** A process that was held up continues to cancel, or to prepare, what was decided before the current move. */
     @Test
     void cancel_ofAnEarlierDecision_leavesTheCurrentOneAlone() throws Exception {
-        EventSql steady = cluster.open(3);
-        dieAfter(STEPS_BEFORE_CLOSING, THREE);
-        steady.cancelShardMove();
-        dieAfter(STEPS_BEFORE_CLOSING, THREE);
-        DataSource receiver = cluster.dataSources().get(2);
-        assertThat(attemptAt(receiver)).isEqualTo(2);
-        Sql.execute(receiver, "SELECT eventsql.leave_move_v1(2, 1)");
-        assertThat(attemptAt(receiver)).isEqualTo(2);
-        Throwable joining = catchThrowable(() ->
-                Sql.execute(receiver, "SELECT eventsql.join_move_v2(2, slot_map, 1, true) FROM eventsql.shard_move"));
-        assertThat(joining)
-                .isInstanceOfSatisfying(
-                        SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
-        assertThat(steady.moveShards(THREE).isDone()).isTrue();
+        try (MoveCluster own = new MoveCluster(3)) {
+            own.createWith(2, spec(stream));
+            EventSql process = own.open(3);
+            MoveCluster.dieAfter(own.dataSources(), STEPS_BEFORE_CLOSING, THREE);
+            process.cancelShardMove();
+            MoveCluster.dieAfter(own.dataSources(), STEPS_BEFORE_CLOSING, THREE);
+            DataSource receiver = own.dataSources().get(2);
+            assertThat(attemptAt(receiver)).isEqualTo(2);
+            Sql.execute(receiver, "SELECT eventsql.leave_move_v1(2, 1)");
+            assertThat(attemptAt(receiver)).isEqualTo(2);
+            Throwable joining = catchThrowable(() -> Sql.execute(
+                    receiver, "SELECT eventsql.join_move_v2(2, slot_map, 1, true) FROM eventsql.shard_move"));
+            assertThat(joining)
+                    .isInstanceOfSatisfying(
+                            SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
+            assertThat(process.moveShards(THREE).isDone()).isTrue();
+        }
     }
 
     /** A shard that was to receive keys has partitions for them, which nothing opens before it receives some. */
     @Test
     void cancel_formerReceiverGivesKeys_itsUnusedPartitionsAreNotAwaited() {
-        EventSql steady = cluster.open(3);
-        publish(steady, STREAM, 0, 60);
+        publish(steady, stream, 0, 60);
         dieAfter(STEPS_BEFORE_CLOSING, List.of(0));
         steady.cancelShardMove();
         assertThat(steady.moveShards(THREE).isDone()).isTrue();
-        publish(steady, STREAM, 60, 120);
+        publish(steady, stream, 60, 120);
         Handled handled = new Handled();
-        try (Subscription member = steady.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+        try (Subscription member = steady.subscribe(ConsumerSpec.of(stream, "c"), handled::add)) {
             handled.awaitSize(120);
             assertThat(steady.moveShards(List.of(0)).isDone()).isTrue(); // uses them now
-            publish(steady, STREAM, 120, 180);
+            publish(steady, stream, 120, 180);
             handled.awaitSize(180);
-            steady.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
+            steady.consumer(stream, "c").seek(StartPosition.EARLIEST);
             handled.awaitSize(360);
         }
         assertThat(handled.texts()).hasSize(360);
@@ -155,14 +192,14 @@ class MoveStepsIT {
 
     @Test
     void createStream_whileKeysMove_movesToo() {
-        EventSql steady = cluster.open(3);
+        String early = TestStreams.newName();
         dieAfter(1, THREE);
-        steady.createStream(MoveCluster.stream("early"));
-        publish(steady, "early", 0, 60);
+        steady.createStream(spec(early));
+        publish(steady, early, 0, 60);
         assertThat(steady.moveShards(THREE).isDone()).isTrue();
-        publish(steady, "early", 60, 120);
+        publish(steady, early, 60, 120);
         Handled handled = new Handled();
-        try (Subscription member = steady.subscribe(ConsumerSpec.of("early", "c"), handled::add)) {
+        try (Subscription member = steady.subscribe(ConsumerSpec.of(early, "c"), handled::add)) {
             handled.awaitSize(120);
         }
         assertHandledInOrder(handled, 0, 120);
@@ -171,15 +208,15 @@ class MoveStepsIT {
 
     @Test
     void createStream_afterReceiversAreFrozen_isOpenedByTheMove() {
-        EventSql steady = cluster.open(3);
+        String late = TestStreams.newName();
         steady.moveShards(THREE);
-        publish(steady, STREAM, 0, 60);
+        publish(steady, stream, 0, 60);
         dieAfter(8, TWO); // deciding, joining twice, preparing twice, freezing twice, beginning to close
-        steady.createStream(MoveCluster.stream("late"));
+        steady.createStream(spec(late));
         assertThat(steady.moveShards(TWO).isDone()).isTrue();
-        publish(steady, "late", 0, 120);
+        publish(steady, late, 0, 120);
         Handled handled = new Handled();
-        try (Subscription member = steady.subscribe(ConsumerSpec.of("late", "c"), handled::add)) {
+        try (Subscription member = steady.subscribe(ConsumerSpec.of(late, "c"), handled::add)) {
             handled.awaitSize(120);
         }
         assertHandledInOrder(handled, 0, 120);
@@ -189,21 +226,21 @@ class MoveStepsIT {
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void publish_streamIsCreatedAfterReceiversAreFrozen_failsUntilTheEndOfTheMove(boolean isCancelled) {
-        EventSql steady = cluster.open(3);
+        String late = TestStreams.newName();
         steady.moveShards(THREE);
         dieAfter(7, TWO); // deciding, joining twice, preparing twice, freezing twice
-        steady.createStream(MoveCluster.stream("late"));
+        steady.createStream(spec(late));
         List<CompletableFuture<EventPosition>> failing = new ArrayList<>();
         for (Map.Entry<String, Integer> key : shardsOfKeys(steady).entrySet()) {
             if (key.getValue() != 2) { // the giver
-                failing.add(steady.publisher().publishAsync("late", Event.ofText(key.getKey(), "early")));
+                failing.add(steady.publisher().publishAsync(late, Event.ofText(key.getKey(), "early")));
             }
         }
         List<CompletableFuture<EventPosition>> withoutKey = new ArrayList<>();
         for (int i = 0; i < 30; i++) {
-            withoutKey.add(steady.publisher().publishAsync("late", Event.ofText("early")));
+            withoutKey.add(steady.publisher().publishAsync(late, Event.ofText("early")));
         }
-        publish(steady, STREAM, 0, 60);
+        publish(steady, stream, 0, 60);
         assertThat(failing)
                 .isNotEmpty()
                 .allSatisfy(each -> assertThat(each)
@@ -218,90 +255,98 @@ class MoveStepsIT {
         } else {
             steady.moveShards(TWO);
         }
-        publish(steady, "late", 0, 120);
+        publish(steady, late, 0, 120);
         Handled handled = new Handled();
-        try (Subscription member = steady.subscribe(ConsumerSpec.of("late", "c"), handled::add)) {
+        try (Subscription member = steady.subscribe(ConsumerSpec.of(late, "c"), handled::add)) {
             handled.awaitSize(120 + (int) stored);
         }
         assertThat(handled.texts().stream().filter("early"::equals)).hasSize((int) stored);
         steady.moveShards(isCancelled ? TWO : THREE);
-        publish(steady, "late", 120, 180);
+        publish(steady, late, 120, 180);
     }
 
     @Test
     void createStream_thatStays_isRejectedWhileKeysMove() {
-        EventSql steady = cluster.open(3);
-        dieAfter(3, THREE); // all shards know of it
-        assertThatThrownBy(() ->
-                        steady.createStream(MoveCluster.stream("versioned").withKeyVersions()))
-                .isInstanceOf(EventSqlException.class)
-                .hasMessageContaining("keys are being moved between shards");
-        assertThatThrownBy(() -> steady.alterStream(MoveCluster.stream(STREAM).withCompaction(Compaction.DEFAULT)))
-                .isInstanceOf(EventSqlException.class)
-                .hasMessageContaining("keys are being moved between shards");
-        steady.cancelShardMove();
-        steady.createStream(MoveCluster.stream("versioned").withKeyVersions());
-        assertThat(steady.moveShards(THREE).staying()).containsExactly("versioned");
-        assertThat(steady.currentShardMove()).isEmpty();
+        try (MoveCluster own = new MoveCluster(3)) {
+            own.createWith(2, spec(stream));
+            EventSql process = own.open(3);
+            String versioned = TestStreams.newName();
+            MoveCluster.dieAfter(own.dataSources(), 3, THREE); // all shards know of it
+            assertThatThrownBy(() -> process.createStream(spec(versioned).withKeyVersions()))
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining("keys are being moved between shards");
+            assertThatThrownBy(() -> process.alterStream(spec(stream).withCompaction(Compaction.DEFAULT)))
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining("keys are being moved between shards");
+            process.cancelShardMove();
+            process.createStream(spec(versioned).withKeyVersions());
+            assertThat(process.moveShards(THREE).staying()).containsExactly(versioned);
+            assertThat(process.currentShardMove()).isEmpty();
+        }
     }
 
     /** A process that reaches a giver late learns from it that it has closed slots, also while no other shard has said so. */
     @Test
     void publish_giverIsReachedAfterItHasClosedSlots_movedKeysWaitForTheReceiver() throws SQLException {
-        EventSql steady = cluster.open(3);
-        Map<String, Integer> before = shardsOfKeys(steady);
-        assertThat(dieAfter(STEPS_BEFORE_CLOSING + 2, THREE)).endsWith("begin_closing", "close_slots");
-        List<SwitchableDataSource> switchable =
-                cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
-        int giver = closedGiver();
-        switchable.get(giver).setAvailable(false);
-        EventSql late = cluster.open(List.copyOf(switchable));
-        switchable.get(giver).setAvailable(true);
-        Map<String, CompletableFuture<EventPosition>> during = new TreeMap<>();
-        before.keySet().forEach(key -> during.put(key, late.publisher().publishAsync(STREAM, Event.ofText(key, "d"))));
-        // Keys that stay there are stored, so it is reached.
-        await().until(() -> before.entrySet().stream()
-                .anyMatch(entry ->
-                        entry.getValue() == giver && during.get(entry.getKey()).isDone()));
+        try (MoveCluster own = new MoveCluster(3)) {
+            own.createWith(2, spec(stream));
+            EventSql process = own.open(3);
+            Map<String, Integer> before = shardsOfKeys(process);
+            assertThat(MoveCluster.dieAfter(own.dataSources(), STEPS_BEFORE_CLOSING + 2, THREE))
+                    .endsWith("begin_closing", "close_slots");
+            List<SwitchableDataSource> switchable =
+                    own.dataSources().stream().map(SwitchableDataSource::new).toList();
+            int giver = closedGiver(own);
+            switchable.get(giver).setAvailable(false);
+            EventSql late = own.open(List.copyOf(switchable));
+            switchable.get(giver).setAvailable(true);
+            Map<String, CompletableFuture<EventPosition>> during = new TreeMap<>();
+            before.keySet()
+                    .forEach(key -> during.put(key, late.publisher().publishAsync(stream, Event.ofText(key, "d"))));
+            // Keys that stay there are stored, so it is reached.
+            await().until(() -> before.entrySet().stream()
+                    .anyMatch(entry -> entry.getValue() == giver
+                            && during.get(entry.getKey()).isDone()));
 
-        assertThat(steady.moveShards(THREE).isDone()).isTrue();
+            assertThat(process.moveShards(THREE).isDone()).isTrue();
 
-        Map<String, Integer> after = shardsOfKeys(steady);
-        List<String> moved = before.keySet().stream()
-                .filter(key -> before.get(key) == giver && after.get(key) == 2)
-                .toList();
-        assertThat(moved).isNotEmpty();
-        assertThat(moved)
-                .allSatisfy(key -> assertThat(
-                                during.get(key).get(1, TimeUnit.MINUTES).shard())
-                        .isEqualTo(2));
+            Map<String, Integer> after = shardsOfKeys(process);
+            List<String> moved = before.keySet().stream()
+                    .filter(key -> before.get(key) == giver && after.get(key) == 2)
+                    .toList();
+            assertThat(moved).isNotEmpty();
+            assertThat(moved)
+                    .allSatisfy(key -> assertThat(
+                                    during.get(key).get(1, TimeUnit.MINUTES).shard())
+                            .isEqualTo(2));
+        }
     }
 
     /** It has another map than the one that this process has begun with. */
     @Test
     void open_databaseIsReachedAfterTwoMoves_isUsed() throws Exception {
-        EventSql steady = cluster.open(3);
         List<SwitchableDataSource> switchable =
                 cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
         switchable.get(1).setAvailable(false);
-        EventSql late = cluster.open(List.copyOf(switchable));
-        steady.moveShards(THREE);
-        steady.moveShards(TWO);
-        switchable.get(1).setAvailable(true);
-        String key = shardsOfKeys(steady).entrySet().stream()
-                .filter(entry -> entry.getValue() == 1)
-                .findFirst()
-                .orElseThrow()
-                .getKey();
-        assertThat(late.publisher()
-                        .publishAsync(STREAM, Event.ofText(key, "x"))
-                        .get(1, TimeUnit.MINUTES)
-                        .shard())
-                .isEqualTo(1);
+        try (EventSql late = cluster.open(List.copyOf(switchable))) {
+            steady.moveShards(THREE);
+            steady.moveShards(TWO);
+            switchable.get(1).setAvailable(true);
+            String key = shardsOfKeys(steady).entrySet().stream()
+                    .filter(entry -> entry.getValue() == 1)
+                    .findFirst()
+                    .orElseThrow()
+                    .getKey();
+            assertThat(late.publisher()
+                            .publishAsync(stream, Event.ofText(key, "x"))
+                            .get(1, TimeUnit.MINUTES)
+                            .shard())
+                    .isEqualTo(1);
+        }
     }
 
     /** The shard that has closed slots in the move in progress. */
-    private int closedGiver() throws SQLException {
+    private static int closedGiver(MoveCluster cluster) throws SQLException {
         for (int shard = 0; shard < 2; shard++) {
             List<String> closed = Sql.query(
                     cluster.dataSources().get(shard),
@@ -313,13 +358,13 @@ class MoveStepsIT {
         throw new AssertionError("no shard has closed slots");
     }
 
-    private static Map<String, Integer> shardsOfKeys(EventSql eventSql) {
+    private Map<String, Integer> shardsOfKeys(EventSql eventSql) {
         Map<String, Integer> shards = new TreeMap<>();
         for (int i = 0; i < MoveCluster.KEYS; i++) {
             String key = "key-" + i;
             shards.put(
                     key,
-                    eventSql.publisher().publish(STREAM, Event.ofText(key, "x")).shard());
+                    eventSql.publisher().publish(stream, Event.ofText(key, "x")).shard());
         }
         return shards;
     }

@@ -12,11 +12,11 @@ import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
-import io.eventsql.EventSqlException;
 import io.eventsql.ExpectedVersion;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.AfterCommitDataSource;
 import io.eventsql.fixture.DelegatingDataSource;
@@ -35,40 +35,55 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Pattern;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 
-/** Goal: what reads, controls or changes streams after keys have moved does it right, or says why not. */
+/**
+ * Goal: what reads, controls or changes streams after keys have moved does it right, or says why not. Method: the keys of streams with
+ * events have moved from the first shard to the third one before the tests, each of which has a stream of its own.
+ */
+@TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class MovedKeysIT {
-    private final MoveCluster cluster = new MoveCluster(3);
+    private static final String ALTERED = "altered";
+    private static final String SOUGHT = "sought";
+    private static final String HELD = "held";
+    private static final String CONSUMED_AGAIN = "consumed_again";
+
+    private MoveCluster cluster;
     private EventSql outdated;
+    private EventSql alsoOutdated;
     private EventSql three;
 
-    @BeforeEach
+    @BeforeAll
     void move() {
-        cluster.create(2);
+        List<String> streams = List.of(ALTERED, SOUGHT, HELD, CONSUMED_AGAIN);
+        cluster = new MoveCluster(3);
+        cluster.createWith(2, streams.stream().map(MoveCluster::stream).toArray(StreamSpec[]::new));
         outdated = cluster.open(3);
+        alsoOutdated = cluster.open(3);
         three = cluster.open(3);
-        publish(three, STREAM, 0, KEYS);
+        streams.forEach(stream -> publish(three, stream, 0, KEYS));
         three.moveShards(List.of(1, 2));
     }
 
-    @AfterEach
+    @AfterAll
     void close() {
         cluster.close();
     }
 
     /** A process that neither publishes nor consumes has not noticed the move. */
     @Test
-    void readKeyAndLatest_processKnowsTheFormerSlotMap_readsTheOwner() {
+    void readKeyLatestAndPublishExpected_processKnowsTheFormerSlotMap_usesTheOwner() throws Exception {
         three.createStream(MoveCluster.stream("indexed").withKeyIndex());
         three.createStream(MoveCluster.stream("compacted").withCompaction(Compaction.DEFAULT));
         publish(three, "indexed", 0, 2 * KEYS);
         publish(three, "compacted", 0, 2 * KEYS);
-        for (int i = 0; i < KEYS; i++) {
+        for (int i = 0; i < 20; i++) {
             String key = "key-" + i;
             assertThat(outdated.keyVersion("indexed", key)).as(key).isEqualTo(2);
             assertThat(outdated.readKey("indexed", key).events())
@@ -78,28 +93,31 @@ class MovedKeysIT {
                     .map(StoredEvent::text)
                     .isEqualTo(Optional.of(Integer.toString(i + KEYS)));
         }
+        publishExpectedInTransactions();
     }
 
-    @Test
-    void publishExpected_inTransactionOfAProcessWithTheFormerSlotMap_countsAtTheOwner() throws Exception {
+    private void publishExpectedInTransactions() throws SQLException {
         three.createStream(MoveCluster.stream("versioned").withKeyVersions());
-        for (int i = 0; i < 20; i++) {
+        for (int i = 0; i < 10; i++) {
             String key = "key-" + i;
             int owner = three.publisher()
                     .publish("versioned", Event.ofText(key, "1"))
                     .shard();
             try (Connection transaction = cluster.dataSources().get(owner).getConnection()) {
                 transaction.setAutoCommit(false);
-                outdated.outbox().publish(transaction, "versioned", Event.ofText(key, "2"), ExpectedVersion.of(1));
+                alsoOutdated.outbox().publish(transaction, "versioned", Event.ofText(key, "2"), ExpectedVersion.of(1));
                 transaction.commit();
             }
+        }
+        for (int i = 0; i < 10; i++) {
+            String key = "key-" + i;
             await().until(() -> three.keyVersion("versioned", key) == 2);
         }
     }
 
     @Test
     void alterStream_compactionAfterKeysHaveMoved_isRejected() {
-        assertThatThrownBy(() -> three.alterStream(MoveCluster.stream(STREAM).withCompaction(Compaction.DEFAULT)))
+        assertThatThrownBy(() -> three.alterStream(MoveCluster.stream(ALTERED).withCompaction(Compaction.DEFAULT)))
                 .isInstanceOf(InvalidInputException.class)
                 .hasMessageContaining("have moved between shards");
     }
@@ -108,44 +126,50 @@ class MovedKeysIT {
     @Test
     void seek_receiversWereNotTold_isRejected() throws Exception {
         Handled handled = new Handled();
-        try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+        try (Subscription member = three.subscribe(ConsumerSpec.of(SOUGHT, "sought"), handled::add)) {
             handled.awaitSize(KEYS);
         }
         assertThatThrownBy(() -> Sql.execute(
                         cluster.dataSources().get(0),
                         "SELECT eventsql.seek_v1(eventsql.incarnation_v1(), consumer_id, 0, 0, NULL)"
-                                + " FROM eventsql.consumer WHERE name = 'c'"))
+                                + " FROM eventsql.consumer WHERE name = 'sought'"))
                 .isInstanceOfSatisfying(
                         SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
-        three.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
+        three.consumer(SOUGHT, "sought").seek(StartPosition.EARLIEST);
     }
 
     /** Members report what they have handled while the seek is under way: nothing of a receiver may be handled before its giver's. */
     @Test
     void seek_giverAnswersSlowly_handlesInOrder() {
-        publish(three, STREAM, KEYS, 2 * KEYS);
-        three.moveShards(List.of(0, 1));
-        publish(three, STREAM, 2 * KEYS, 3 * KEYS);
-        List<DataSource> databases = new ArrayList<>(cluster.dataSources());
-        SlowDataSource giver = new SlowDataSource(databases.get(2));
-        databases.set(2, giver);
-        EventSql seeking = cluster.open(databases);
-        Queue<Handled> phases = new ConcurrentLinkedQueue<>(List.of(new Handled(), new Handled()));
-        Handled once = phases.peek();
-        try (Subscription member = three.subscribe(
-                ConsumerSpec.of(STREAM, "c"),
-                event -> requireNonNull(phases.peek()).add(event))) {
-            once.awaitSize(3 * KEYS);
-            awaitNothingToHandle();
-            phases.remove();
-            giver.isSlow = true;
-            seeking.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
-            giver.isSlow = false;
-            requireNonNull(phases.peek()).awaitSize(3 * KEYS);
-            awaitNothingToHandle();
+        try (MoveCluster own = new MoveCluster(3)) {
+            own.create(2);
+            EventSql process = own.open(3);
+            publish(process, STREAM, 0, KEYS);
+            process.moveShards(List.of(1, 2));
+            publish(process, STREAM, KEYS, 2 * KEYS);
+            process.moveShards(List.of(0, 1));
+            publish(process, STREAM, 2 * KEYS, 3 * KEYS);
+            List<DataSource> databases = new ArrayList<>(own.dataSources());
+            SlowDataSource giver = new SlowDataSource(databases.get(2));
+            databases.set(2, giver);
+            EventSql seeking = own.open(databases);
+            Queue<Handled> phases = new ConcurrentLinkedQueue<>(List.of(new Handled(), new Handled()));
+            Handled once = phases.peek();
+            try (Subscription member = process.subscribe(
+                    ConsumerSpec.of(STREAM, "c"),
+                    event -> requireNonNull(phases.peek()).add(event))) {
+                once.awaitSize(3 * KEYS);
+                awaitNothingToHandle(process);
+                phases.remove();
+                giver.isSlow = true;
+                seeking.consumer(STREAM, "c").seek(StartPosition.EARLIEST);
+                giver.isSlow = false;
+                requireNonNull(phases.peek()).awaitSize(3 * KEYS);
+                awaitNothingToHandle(process);
+            }
+            MoveCluster.assertHandledInOrder(once, 0, 3 * KEYS);
+            MoveCluster.assertHandledInOrder(requireNonNull(phases.peek()), 0, 3 * KEYS);
         }
-        MoveCluster.assertHandledInOrder(once, 0, 3 * KEYS);
-        MoveCluster.assertHandledInOrder(requireNonNull(phases.peek()), 0, 3 * KEYS);
     }
 
     /** Receivers are held back for a seek that never comes. */
@@ -161,23 +185,24 @@ class MovedKeysIT {
                         }))
                 .toList();
         Handled handled = new Handled();
-        try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+        try (Subscription member = three.subscribe(ConsumerSpec.of(HELD, "c"), handled::add)) {
             handled.awaitSize(KEYS);
         }
         EventSql seeking = cluster.open(dying);
-        assertThatThrownBy(() -> seeking.consumer(STREAM, "c").seek(StartPosition.EARLIEST))
+        assertThatThrownBy(() -> seeking.consumer(HELD, "c").seek(StartPosition.EARLIEST))
                 .isInstanceOf(DyingDataSource.DiedException.class);
         assertThat(holds).as("of all shards").hasValue(3);
-        publish(three, STREAM, KEYS, 2 * KEYS);
-        try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+        publish(three, HELD, KEYS, 2 * KEYS);
+        try (Subscription member = three.subscribe(ConsumerSpec.of(HELD, "c"), handled::add)) {
             handled.awaitSize(2 * KEYS);
         }
         MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
     }
 
-    private void awaitNothingToHandle() {
+    private static void awaitNothingToHandle(EventSql process) {
         await().atMost(Duration.ofSeconds(60))
-                .until(() -> three.consumer(STREAM, "c").state().stream().allMatch(partition -> partition.lag() == 0));
+                .until(() ->
+                        process.consumer(STREAM, "c").state().stream().allMatch(partition -> partition.lag() == 0));
     }
 
     /** A database that answers more slowly than members send heartbeats. */
@@ -200,28 +225,20 @@ class MovedKeysIT {
     /** A consumer that is created anew handles what a former shard has before what its receivers have. */
     @Test
     void delete_consumerIsCreatedAnew_handlesInOrder() {
-        publish(three, STREAM, KEYS, 2 * KEYS);
+        publish(three, CONSUMED_AGAIN, KEYS, 2 * KEYS);
         for (int time = 0; time < 2; time++) {
             Handled handled = new Handled();
-            try (Subscription member = three.subscribe(ConsumerSpec.of(STREAM, "again"), handled::add)) {
+            try (Subscription member = three.subscribe(ConsumerSpec.of(CONSUMED_AGAIN, "again"), handled::add)) {
                 handled.awaitSize(2 * KEYS);
             }
             MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
-            three.consumer(STREAM, "again").delete();
+            three.consumer(CONSUMED_AGAIN, "again").delete();
         }
     }
 
+    /** Given all databases that were in use before, but not the one that keys have moved to. */
     @Test
-    void moveShards_processWasStartedBeforeShardsWereAdded_isRejected() {
-        // Given all databases that are in use, but not the spare one.
-        assertThatThrownBy(() -> cluster.open(cluster.dataSources().subList(0, 2)))
-                .hasMessageContaining("all shards that have events");
-        try (MoveCluster other = new MoveCluster(3)) {
-            other.create(2);
-            EventSql two = other.open(2);
-            assertThatThrownBy(() -> two.moveShards(List.of(0)))
-                    .isInstanceOf(EventSqlException.class)
-                    .hasMessageContaining("shard2 is missing");
-        }
+    void open_withoutTheShardThatHasReceivedKeys_isRejected() {
+        assertThatThrownBy(() -> cluster.open(2)).hasMessageContaining("all shards that have events");
     }
 }

@@ -1,7 +1,6 @@
 package io.eventsql.move;
 
 import static io.eventsql.move.MoveCluster.KEYS;
-import static io.eventsql.move.MoveCluster.STREAM;
 import static io.eventsql.move.MoveCluster.assertHandledInOrder;
 import static io.eventsql.move.MoveCluster.publish;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -21,6 +20,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -28,16 +28,24 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 
 /**
  * Goal: keys that are parked when they move between shards hold back their own later events, and nothing else; what is parked is
  * redriven in order over all shards.
  *
- * <p>Method: the first events of every sixth key fail. All keys leave a shard, or half of them.
+ * <p>Method: the first events of every sixth key fail. All keys leave a shard, or half of them. Each test has a stream of its own, which
+ * is deleted at its end; then all keys move back to the first shard.
  */
+@TestInstance(Lifecycle.PER_CLASS)
 @Timeout(180)
 class ParkedKeysMoveIT {
     private static final List<Integer> FIRST = List.of(0);
@@ -46,13 +54,36 @@ class ParkedKeysMoveIT {
     private static final int PARKED_KEYS = KEYS / 6;
     private static final Duration LONG = Duration.ofSeconds(90);
 
-    private final MoveCluster cluster = new MoveCluster(3);
-    private volatile boolean fails = true;
-    private volatile Handled handled = new Handled();
+    private MoveCluster cluster;
+    private EventSql eventSql;
+    private String stream;
+    private volatile boolean fails;
+    private volatile Handled handled;
+
+    @BeforeAll
+    void openCluster() {
+        cluster = new MoveCluster(3);
+        cluster.createWith(1);
+        eventSql = cluster.open(3);
+    }
+
+    @AfterAll
+    void closeCluster() {
+        cluster.close();
+    }
+
+    @BeforeEach
+    void createStream() {
+        fails = true;
+        handled = new Handled();
+        eventSql.moveShards(FIRST);
+        stream = TestStreams.newName();
+        eventSql.createStream(MoveCluster.stream(stream));
+    }
 
     @AfterEach
-    void close() {
-        cluster.close();
+    void deleteStream() {
+        MoveCluster.delete(eventSql, stream);
     }
 
     private static boolean isOfParkedKey(int number) {
@@ -69,46 +100,41 @@ class ParkedKeysMoveIT {
 
     private Subscription subscribe(EventSql eventSql) {
         return eventSql.subscribe(
-                ConsumerSpec.of(STREAM, "c")
+                ConsumerSpec.of(stream, "c")
                         .withFailurePolicy(FailurePolicy.PARK_KEY)
                         .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
                 this::handle);
     }
 
-    private EventSql open() {
-        cluster.create(1);
-        return cluster.open(3);
+    private ConsumerControl control(EventSql eventSql) {
+        return eventSql.consumer(stream, "c");
     }
 
-    private static ConsumerControl control(EventSql eventSql) {
-        return eventSql.consumer(STREAM, "c");
-    }
-
-    private static void awaitNoLag(EventSql eventSql) {
+    private void awaitNoLag(EventSql eventSql) {
         await().atMost(LONG)
                 .untilAsserted(() -> assertThat(control(eventSql).state()).allMatch(state -> state.lag() == 0));
     }
 
-    private static void awaitNothingParked(EventSql eventSql) {
+    private void awaitNothingParked(EventSql eventSql) {
         await().atMost(LONG)
                 .untilAsserted(() -> assertThat(control(eventSql).state()).allMatch(state -> state.parkedKeys() == 0));
         assertThat(control(eventSql).parkedEvents(100)).isEmpty();
     }
 
-    private static List<Integer> parked(EventSql eventSql) {
+    private List<Integer> parked(EventSql eventSql) {
         return control(eventSql).parkedEvents(1_000).stream()
                 .map(parked -> Integer.parseInt(parked.event().text()))
                 .sorted()
                 .toList();
     }
 
-    private static Set<Integer> shardsOfParkedEvents(EventSql eventSql) {
+    private Set<Integer> shardsOfParkedEvents(EventSql eventSql) {
         return control(eventSql).parkedEvents(1_000).stream()
                 .map(parked -> parked.event().shard())
                 .collect(Collectors.toCollection(TreeSet::new));
     }
 
-    private static List<EventPosition> parkedOn(EventSql eventSql, int shard) {
+    private List<EventPosition> parkedOn(EventSql eventSql, int shard) {
         return control(eventSql).parkedEvents(1_000).stream()
                 .map(ParkedEvent::event)
                 .map(StoredEvent::position)
@@ -136,11 +162,10 @@ class ParkedKeysMoveIT {
 
     @Test
     void move_keysAreParkedOnTheGiver_onlyTheirEventsWait() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 120);
+        publish(eventSql, stream, 0, 120);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(List.of(0, 1));
-            publish(eventSql, STREAM, 120, 240);
+            publish(eventSql, stream, 120, 240);
             assertParked(eventSql, 240);
             assertThat(shardsOfParkedEvents(eventSql)).containsExactly(0, 1);
             assertThat(control(eventSql).state().stream()
@@ -152,7 +177,7 @@ class ParkedKeysMoveIT {
             control(eventSql).redrive();
             handled.awaitSize(240);
             awaitNothingParked(eventSql);
-            publish(eventSql, STREAM, 240, 300);
+            publish(eventSql, stream, 240, 300);
             handled.awaitSize(300);
         }
         assertHandledInOrder(handled, 0, 300);
@@ -161,11 +186,10 @@ class ParkedKeysMoveIT {
     /** The slots of a shard that leaves are divided between two others. */
     @Test
     void move_severalReceivers_eachParksTheKeysThatItGets() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(List.of(1, 2));
-            publish(eventSql, STREAM, 60, 180);
+            publish(eventSql, stream, 60, 180);
             assertParked(eventSql, 180);
             assertThat(control(eventSql).state().stream()
                             .filter(state -> state.shard() > 0)
@@ -183,14 +207,13 @@ class ParkedKeysMoveIT {
     /** Keys move to another partition of their new shard before a member has handled any of them there. */
     @Test
     void grow_keysAreParkedOnTheirFormerShard_theirEventsWaitInTheNewPartitions() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             awaitNoLag(eventSql);
         }
         eventSql.moveShards(SECOND);
-        eventSql.grow(STREAM, 8);
-        publish(eventSql, STREAM, 60, 180);
+        eventSql.grow(stream, 8);
+        publish(eventSql, stream, 60, 180);
         try (Subscription member = subscribe(eventSql)) {
             assertParked(eventSql, 180);
             assertThat(shardsOfParkedEvents(eventSql)).containsExactly(0, 1);
@@ -198,7 +221,7 @@ class ParkedKeysMoveIT {
             control(eventSql).redrive();
             handled.awaitSize(180);
             awaitNothingParked(eventSql);
-            publish(eventSql, STREAM, 180, 240);
+            publish(eventSql, stream, 180, 240);
             handled.awaitSize(240);
         }
         assertHandledInOrder(handled, 0, 240);
@@ -206,11 +229,10 @@ class ParkedKeysMoveIT {
 
     @Test
     void redrive_giversEventsOnly_receiversFollow() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 180);
+            publish(eventSql, stream, 60, 180);
             assertParked(eventSql, 180);
             fails = false;
             control(eventSql).redrive(parkedOn(eventSql, 0));
@@ -222,11 +244,10 @@ class ParkedKeysMoveIT {
 
     @Test
     void redrive_failsOnTheGiver_receiversKeepWaiting() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 120);
+            publish(eventSql, stream, 60, 120);
             assertParked(eventSql, 120);
             control(eventSql).redrive();
             await().atMost(LONG)
@@ -234,7 +255,7 @@ class ParkedKeysMoveIT {
                             .filteredOn(parked -> parked.event().shard() == 0)
                             .hasSize(PARKED_KEYS)
                             .allMatch(parked -> parked.attempts() == 2));
-            publish(eventSql, STREAM, 120, 180);
+            publish(eventSql, stream, 120, 180);
             assertParked(eventSql, 180);
             fails = false;
             control(eventSql).redrive();
@@ -245,11 +266,10 @@ class ParkedKeysMoveIT {
 
     @Test
     void drop_giversEvents_receiversContinue() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 180);
+            publish(eventSql, stream, 60, 180);
             assertParked(eventSql, 180);
             List<EventPosition> ofGiver = parkedOn(eventSql, 0);
             assertThat(control(eventSql).drop(ofGiver)).isEqualTo(PARKED_KEYS);
@@ -263,14 +283,13 @@ class ParkedKeysMoveIT {
 
     @Test
     void drop_receiversEvents_keyStaysParked() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 120);
+            publish(eventSql, stream, 60, 120);
             assertParked(eventSql, 120);
             assertThat(control(eventSql).drop(parkedOn(eventSql, 1))).isEqualTo(PARKED_KEYS);
-            publish(eventSql, STREAM, 120, 180);
+            publish(eventSql, stream, 120, 180);
             awaitNoLag(eventSql);
             assertThat(parkedOn(eventSql, 1)).as("events that came later").hasSize(PARKED_KEYS);
             fails = false;
@@ -282,14 +301,13 @@ class ParkedKeysMoveIT {
 
     @Test
     void move_twice_keysStayParkedAndAreRedrivenInOrder() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             awaitNoLag(eventSql);
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 120);
+            publish(eventSql, stream, 60, 120);
             eventSql.moveShards(THIRD);
-            publish(eventSql, STREAM, 120, 180);
+            publish(eventSql, stream, 120, 180);
             assertParked(eventSql, 180);
             assertThat(shardsOfParkedEvents(eventSql)).containsExactly(0, 1, 2);
             fails = false;
@@ -303,15 +321,14 @@ class ParkedKeysMoveIT {
     /** Shards wait for each other, by maps of different versions. */
     @Test
     void move_awayAndBackTwice_keysStayParkedAndAreRedrivenInOrder() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             awaitNoLag(eventSql);
         }
         int published = 60;
         for (List<Integer> target : List.of(SECOND, FIRST, SECOND, FIRST)) {
             eventSql.moveShards(target);
-            publish(eventSql, STREAM, published, published += 60);
+            publish(eventSql, stream, published, published += 60);
         }
         try (Subscription member = subscribe(eventSql)) {
             assertParked(eventSql, published);
@@ -326,14 +343,13 @@ class ParkedKeysMoveIT {
     /** A key that has no event on the shard between is parked on the next one, too. */
     @Test
     void move_twiceWithoutEventsBetween_keysStayParked() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             awaitNoLag(eventSql);
         }
         eventSql.moveShards(SECOND);
         eventSql.moveShards(THIRD);
-        publish(eventSql, STREAM, 60, 120);
+        publish(eventSql, stream, 60, 120);
         try (Subscription member = subscribe(eventSql)) {
             assertParked(eventSql, 120);
             assertThat(shardsOfParkedEvents(eventSql)).containsExactly(0, 2);
@@ -347,11 +363,10 @@ class ParkedKeysMoveIT {
 
     @Test
     void seek_toTheBeginning_keysStayParked() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 180);
+            publish(eventSql, stream, 60, 180);
             assertParked(eventSql, 180);
             handled = new Handled();
             control(eventSql).seek(StartPosition.EARLIEST);
@@ -368,11 +383,10 @@ class ParkedKeysMoveIT {
     /** A consumer that is created anew has nothing parked, and parks again what fails again. */
     @Test
     void delete_consumerIsCreatedAnew_parksAndHandlesInOrder() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 120);
+            publish(eventSql, stream, 60, 120);
             assertParked(eventSql, 120);
         }
         control(eventSql).delete();
@@ -390,18 +404,17 @@ class ParkedKeysMoveIT {
     /** What the receiver knows of parked keys is stored there, not in the process that has reported it. */
     @Test
     void close_processThatHasReported_anotherOneContinues() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
+        publish(eventSql, stream, 0, 60);
         try (Subscription member = subscribe(eventSql)) {
             eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 120);
+            publish(eventSql, stream, 60, 120);
             assertParked(eventSql, 120);
         }
-        publish(eventSql, STREAM, 120, 180);
+        publish(eventSql, stream, 120, 180);
         fails = false;
         control(eventSql).redrive();
-        EventSql other = cluster.open(3);
-        try (Subscription member = subscribe(other)) {
+        try (EventSql other = cluster.open(3);
+                Subscription member = subscribe(other)) {
             handled.awaitSize(180);
             awaitNothingParked(other);
         }
@@ -411,67 +424,74 @@ class ParkedKeysMoveIT {
     /** Reports that were read before the consumer was moved, or are repeated, and those of the previous release. */
     @Test
     void report_readBeforeASeekOrRepeated_changesNothing() throws Exception {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
-        try (Subscription member = subscribe(eventSql)) {
-            eventSql.moveShards(SECOND);
-            publish(eventSql, STREAM, 60, 120);
-            assertParked(eventSql, 120);
+        try (MoveCluster own = new MoveCluster(2)) {
+            own.createWith(1, MoveCluster.stream(stream));
+            EventSql process = own.open(2);
+            DataSource receiver = own.dataSources().get(1);
+            publish(process, stream, 0, 60);
+            try (Subscription member = subscribe(process)) {
+                process.moveShards(SECOND);
+                publish(process, stream, 60, 120);
+                assertParked(process, 120);
+            }
+            assertThat(waitingKeys(receiver)).isEqualTo(PARKED_KEYS);
+            String report = "SELECT accepted::text || changed FROM eventsql.consumer CROSS JOIN LATERAL"
+                    + " eventsql.pass_shard_v2(consumer_id, 2, 0, 0, %s) WHERE name = 'c'";
+            String none = report.formatted("'{}', '{}'");
+            String sameKeys = report.formatted("ARRAY(SELECT key FROM eventsql.parked_key), ARRAY(SELECT 0::bigint)");
+            assertThat(Sql.query(receiver, sameKeys)).as("repeated").containsExactly("truefalse");
+            assertThat(waitingKeys(receiver)).isEqualTo(PARKED_KEYS);
+            Sql.query(
+                    receiver,
+                    "SELECT eventsql.hold_receivers_v1(consumer_id, '{0}', '{1}') FROM eventsql.consumer WHERE name = 'c'");
+            assertThat(Sql.query(receiver, none)).as("read before the seek").containsExactly("falsefalse");
+            assertThat(waitingKeys(receiver)).isEqualTo(PARKED_KEYS);
+            Sql.query(
+                    receiver,
+                    "SELECT eventsql.pass_shard_v1(consumer_id, 2, 0, 1) FROM eventsql.consumer WHERE name = 'c'");
+            assertThat(waitingKeys(receiver)).as("of the previous release").isEqualTo(PARKED_KEYS);
+            publish(process, stream, 120, 180);
+            fails = false;
+            control(process).redrive();
+            try (Subscription member = subscribe(process)) {
+                handled.awaitSize(180);
+                awaitNothingParked(process);
+            }
+            assertHandledInOrder(handled, 0, 180);
         }
-        assertThat(waitingKeys()).isEqualTo(PARKED_KEYS);
-        String report = "SELECT accepted::text || changed FROM eventsql.consumer CROSS JOIN LATERAL"
-                + " eventsql.pass_shard_v2(consumer_id, 2, 0, 0, %s) WHERE name = 'c'";
-        String none = report.formatted("'{}', '{}'");
-        String sameKeys = report.formatted("ARRAY(SELECT key FROM eventsql.parked_key), ARRAY(SELECT 0::bigint)");
-        assertThat(query(sameKeys)).as("repeated").containsExactly("truefalse");
-        assertThat(waitingKeys()).isEqualTo(PARKED_KEYS);
-        query("SELECT eventsql.hold_receivers_v1(consumer_id, '{0}', '{1}') FROM eventsql.consumer WHERE name = 'c'");
-        assertThat(query(none)).as("read before the seek").containsExactly("falsefalse");
-        assertThat(waitingKeys()).isEqualTo(PARKED_KEYS);
-        query("SELECT eventsql.pass_shard_v1(consumer_id, 2, 0, 1) FROM eventsql.consumer WHERE name = 'c'");
-        assertThat(waitingKeys()).as("of the previous release").isEqualTo(PARKED_KEYS);
-        publish(eventSql, STREAM, 120, 180);
-        fails = false;
-        control(eventSql).redrive();
-        try (Subscription member = subscribe(eventSql)) {
-            handled.awaitSize(180);
-            awaitNothingParked(eventSql);
-        }
-        assertHandledInOrder(handled, 0, 180);
     }
 
-    private List<String> query(String sql) throws SQLException {
-        return Sql.query(cluster.dataSources().get(1), sql);
-    }
-
-    private long waitingKeys() throws SQLException {
-        return Sql.queryLong(cluster.dataSources().get(1), "SELECT count(*) FROM eventsql.parked_key WHERE giver = 0");
+    private static long waitingKeys(DataSource receiver) throws SQLException {
+        return Sql.queryLong(receiver, "SELECT count(*) FROM eventsql.parked_key WHERE giver = 0");
     }
 
     /** The shard between has no events of the keys, but knows that they are parked before. */
     @Test
     void removeShard_keysAreParkedBefore_isRejectedUntilTheyAreRedriven() {
-        EventSql eventSql = open();
-        publish(eventSql, STREAM, 0, 60);
-        try (Subscription member = subscribe(eventSql)) {
-            awaitNoLag(eventSql);
-            eventSql.moveShards(SECOND);
-            eventSql.moveShards(THIRD);
-            publish(eventSql, STREAM, 60, 120);
-            assertParked(eventSql, 120);
+        try (MoveCluster own = new MoveCluster(3)) {
+            own.createWith(1, MoveCluster.stream(stream));
+            EventSql process = own.open(3);
+            publish(process, stream, 0, 60);
+            try (Subscription member = subscribe(process)) {
+                awaitNoLag(process);
+                process.moveShards(SECOND);
+                process.moveShards(THIRD);
+                publish(process, stream, 60, 120);
+                assertParked(process, 120);
+            }
+            process.clear(stream, process.previewClear(stream).confirmation());
+            assertThatThrownBy(() -> process.removeShard(0)).hasMessageContaining("has parked events there");
+            assertThatThrownBy(() -> process.removeShard(1))
+                    .hasMessageContaining("has parked events on shard shard0 of keys that had moved from there");
+            fails = false;
+            try (Subscription member = subscribe(process)) {
+                control(process).redrive();
+                handled.awaitSize(120);
+                awaitNothingParked(process);
+            }
+            assertHandledInOrder(handled, 0, 120);
+            process.removeShard(0);
+            process.removeShard(1);
         }
-        eventSql.clear(STREAM, eventSql.previewClear(STREAM).confirmation());
-        assertThatThrownBy(() -> eventSql.removeShard(0)).hasMessageContaining("has parked events there");
-        assertThatThrownBy(() -> eventSql.removeShard(1))
-                .hasMessageContaining("has parked events on shard shard0 of keys that had moved from there");
-        fails = false;
-        try (Subscription member = subscribe(eventSql)) {
-            control(eventSql).redrive();
-            handled.awaitSize(120);
-            awaitNothingParked(eventSql);
-        }
-        assertHandledInOrder(handled, 0, 120);
-        eventSql.removeShard(0);
-        eventSql.removeShard(1);
     }
 }

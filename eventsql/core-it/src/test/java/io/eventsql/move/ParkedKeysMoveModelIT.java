@@ -37,7 +37,7 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(300)
 class ParkedKeysMoveModelIT {
-    private static final int ROUNDS = Integer.getInteger("eventsql.test.parkedRounds", 16);
+    private static final int ROUNDS = Integer.getInteger("eventsql.test.parkedRounds", 8);
     private static final int ROUND_EVENTS = 60;
     private static final int FAILING_KEYS_MAX = 8;
     private static final int GROWN_PARTITIONS_MAX = 20;

@@ -27,22 +27,28 @@ import org.junit.jupiter.api.Timeout;
 /** Goal: a shard that keys have left can be read until it is empty, and only then be removed. */
 @Timeout(120)
 class RemoveShardIT {
-    private final MoveCluster cluster = new MoveCluster(3);
+    private MoveCluster cluster;
 
     @AfterEach
     void close() {
         cluster.close();
     }
 
+    /** Creates the databases of a test, and the cluster over the first ones. */
+    private void create(int databases, int shards) {
+        cluster = new MoveCluster(databases);
+        cluster.create(shards);
+    }
+
     @Test
     void removeShard_keysHaveLeftAndItIsEmpty_needNotBeGivenAnyMore() {
-        cluster.create(3);
+        create(3, 3);
         EventSql three = cluster.open(3);
         publish(three, STREAM, 0, 120);
-        assertRejected(three, "keys belong to it");
+        assertRejected(three, 2, "keys belong to it");
         three.moveShards(List.of(0, 1));
         publish(three, STREAM, 120, 240);
-        assertRejected(three, "stream moving has ");
+        assertRejected(three, 2, "stream moving has ");
         assertThatThrownBy(() -> cluster.open(2))
                 .isInstanceOf(ShardIdentityException.class)
                 .hasMessageContaining("all shards that have events");
@@ -70,8 +76,8 @@ class RemoveShardIT {
         assertThat(stillGiven.shards()).extracting(ShardInfo::number).containsExactly(0, 1);
     }
 
-    private static void assertRejected(EventSql eventSql, String reason) {
-        assertThatThrownBy(() -> eventSql.removeShard(2))
+    private static void assertRejected(EventSql eventSql, int shard, String reason) {
+        assertThatThrownBy(() -> eventSql.removeShard(shard))
                 .isInstanceOf(EventSqlException.class)
                 .hasMessageContaining("cannot be removed yet: ")
                 .hasMessageContaining(reason);
@@ -79,30 +85,30 @@ class RemoveShardIT {
 
     @Test
     void removeShard_scheduledEventsWaitThere_isRejected() {
-        cluster.create(3);
-        EventSql three = cluster.open(3);
+        create(2, 2);
+        EventSql two = cluster.open(2);
         Instant later = Instant.now().plusSeconds(3_600);
         for (int i = 0; i < 30; i++) {
-            three.publisher().schedule(STREAM, Event.ofText("key-" + i, Integer.toString(i)), later);
+            two.publisher().schedule(STREAM, Event.ofText("key-" + i, Integer.toString(i)), later);
         }
-        three.moveShards(List.of(0, 1));
-        assertRejected(three, "it has scheduled events");
+        two.moveShards(List.of(0));
+        assertRejected(two, 1, "it has scheduled events");
     }
 
     /** Events of the shard that is to be removed may have come after others that are still stored. */
     @Test
     void removeShard_itHadReceivedKeysOfAShardWithEvents_isRejected() {
-        cluster.create(2);
-        EventSql three = cluster.open(3);
-        publish(three, STREAM, 0, 60);
-        three.moveShards(List.of(0, 1, 2));
-        three.moveShards(List.of(0, 1));
-        assertRejected(three, "still has events of stream moving");
+        create(2, 1);
+        EventSql two = cluster.open(2);
+        publish(two, STREAM, 0, 60);
+        two.moveShards(List.of(0, 1));
+        two.moveShards(List.of(0));
+        assertRejected(two, 1, "still has events of stream moving");
     }
 
     @Test
     void removeShard_noKeysHaveBelongedToIt_isRemovedAtOnce() {
-        cluster.create(2);
+        create(3, 2);
         cluster.open(2); // it need not be given before, either
         cluster.open(3).removeShard(2);
         EventSql two = cluster.open(2);
@@ -113,38 +119,38 @@ class RemoveShardIT {
     /** It may be the application's own database, whose outbox is still needed. */
     @Test
     void removeShard_itsDatabaseIsGivenAsAnOutbox_isRelayed() throws SQLException {
-        cluster.create(3);
-        try (EventSql three = MoveCluster.builder(cluster.dataSources()).build()) {
-            publish(three, STREAM, 0, 120);
-            three.moveShards(List.of(0, 1));
-            three.clear(STREAM, three.previewClear(STREAM).confirmation()); // as retention does
-            three.removeShard(2);
+        create(2, 2);
+        try (EventSql two = MoveCluster.builder(cluster.dataSources()).build()) {
+            publish(two, STREAM, 0, 120);
+            two.moveShards(List.of(0));
+            two.clear(STREAM, two.previewClear(STREAM).confirmation()); // as retention does
+            two.removeShard(1);
         }
-        assertOutboxOfDatabase2IsRelayed();
+        assertOutboxOfSecondDatabaseIsRelayed();
     }
 
     @Test
     void open_databaseOfASpareShardIsGivenAsAnOutbox_isRelayed() throws SQLException {
-        cluster.create(2);
-        assertOutboxOfDatabase2IsRelayed();
+        create(2, 1);
+        assertOutboxOfSecondDatabaseIsRelayed();
     }
 
-    private void assertOutboxOfDatabase2IsRelayed() throws SQLException {
-        DataSource application = cluster.dataSources().get(2);
+    private void assertOutboxOfSecondDatabaseIsRelayed() throws SQLException {
+        DataSource application = cluster.dataSources().get(1);
         Handled handled = new Handled();
-        try (EventSql two = MoveCluster.builder(cluster.dataSources().subList(0, 2))
+        try (EventSql one = MoveCluster.builder(cluster.dataSources().subList(0, 1))
                         .outbox(application)
                         .build();
-                Subscription member = two.subscribe(ConsumerSpec.of(STREAM, "of_outbox"), handled::add)) {
-            assertThat(two.outbox().backlogs()).hasSize(3);
+                Subscription member = one.subscribe(ConsumerSpec.of(STREAM, "of_outbox"), handled::add)) {
+            assertThat(one.outbox().backlogs()).hasSize(2);
             try (Connection transaction = application.getConnection()) {
                 transaction.setAutoCommit(false);
                 for (int i = 0; i < 20; i++) {
-                    two.outbox().publish(transaction, STREAM, Event.ofText("key-" + i, Integer.toString(i)));
+                    one.outbox().publish(transaction, STREAM, Event.ofText("key-" + i, Integer.toString(i)));
                 }
                 transaction.commit();
             }
-            two.outbox().committed();
+            one.outbox().committed();
             handled.awaitSize(20);
         }
         assertHandledInOrder(handled, 0, 20);

@@ -4,7 +4,7 @@ import io.eventsql.fixture.TestCluster;
 import javax.sql.DataSource;
 
 /** The outbox contract with the outbox of the only shard. */
-class OutboxInOneShardIT extends OutboxContract {
+class OutboxInOneShardIT extends OutboxTransactionsContract {
     @Override
     TestCluster newCluster() {
         return TestCluster.ofShards(1);

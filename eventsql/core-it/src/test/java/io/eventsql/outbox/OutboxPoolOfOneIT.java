@@ -19,8 +19,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -32,22 +36,33 @@ import org.postgresql.ds.PGSimpleDataSource;
  * <p>Method: publisher and relay share pools of one connection. Another process creates the streams, so that this one has
  * to look them up.
  */
+@TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class OutboxPoolOfOneIT {
-    private static final String STREAM = "bills";
-
     private final List<HikariDataSource> pools = new ArrayList<>();
     private TestCluster cluster;
+    private String stream;
+
+    @BeforeAll
+    void openCluster() {
+        cluster = TestCluster.ofShards(2);
+    }
+
+    @AfterAll
+    void closeCluster() {
+        cluster.close();
+    }
 
     @BeforeEach
-    void open() {
-        cluster = TestCluster.ofShards(2);
+    void nameStream() {
+        stream = TestStreams.newName();
     }
 
     @AfterEach
     void close() {
+        cluster.closeInstances();
         pools.forEach(HikariDataSource::close);
-        cluster.close();
+        pools.clear();
     }
 
     private static HikariDataSource poolOfOne(String url) {
@@ -76,20 +91,20 @@ class OutboxPoolOfOneIT {
     void publish_streamsOfAnotherProcess_areRelayed(boolean standalone) throws SQLException {
         EventSql other = cluster.open();
         try (EventSql eventSql = openOnPoolsOfOne(standalone)) {
-            other.createStream(TestStreams.of(STREAM).withPartitions(2));
+            other.createStream(TestStreams.of(stream).withPartitions(1));
             List<Event> events = IntStream.range(0, 10)
                     .mapToObj(i -> Event.ofText("key" + i, "x"))
                     .toList();
             for (int call = 0; call < 20; call++) {
                 try (Connection transaction = pools.getLast().getConnection()) {
                     transaction.setAutoCommit(false);
-                    eventSql.outbox().publishAll(transaction, STREAM, events);
+                    eventSql.outbox().publishAll(transaction, stream, events);
                     transaction.commit();
                 }
             }
             other.close(); // from now on only this process relays
             await().atMost(Duration.ofSeconds(120))
-                    .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM))
+                    .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + stream))
                             .isEqualTo(200));
         }
     }
@@ -105,17 +120,17 @@ class OutboxPoolOfOneIT {
     @ValueSource(booleans = {false, true})
     void publish_unknownStream_isRejectedAndTransactionContinues(boolean standalone) throws SQLException {
         EventSql other = cluster.open();
-        other.createStream(TestStreams.of(STREAM).withPartitions(2));
+        other.createStream(TestStreams.of(stream).withPartitions(1));
         try (EventSql eventSql = openOnPoolsOfOne(standalone)) {
             try (Connection transaction = connect(standalone)) {
                 transaction.setAutoCommit(false);
                 assertThatExceptionOfType(UnknownStreamException.class)
                         .isThrownBy(() -> eventSql.outbox().publish(transaction, "unknown", Event.ofText("x")));
-                eventSql.outbox().publish(transaction, STREAM, Event.ofText("x"));
+                eventSql.outbox().publish(transaction, stream, Event.ofText("x"));
                 transaction.commit();
             }
             await().atMost(Duration.ofSeconds(120))
-                    .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM))
+                    .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + stream))
                             .isOne());
         }
     }

@@ -19,9 +19,11 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -37,37 +39,51 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(180)
 class OutboxThroughPgBouncerIT {
     private static final String STREAM = "bounced";
-    private static final int CALLS = 20;
+    private static final int CALLS = 10;
     private static final int EVENTS_PER_CALL = 10;
     private static final int SERVER_CONNECTIONS = 4;
+
+    private static EmbeddedEventsDb server;
 
     @TempDir
     private Path folder;
 
-    @ParameterizedTest
-    @ValueSource(strings = {"read committed", "repeatable read", "serializable"})
-    void relay_anyDefaultIsolation_movesEventsAndLeavesNothingOnTheSession(String isolation) throws Exception {
-        Optional<Path> program = PgBouncer.program();
-        assumeThat(program)
+    @BeforeAll
+    static void startServer() {
+        assumeThat(PgBouncer.program())
                 .as("skipped: pgbouncer is not installed (Debian: apt-get install pgbouncer)")
                 .isPresent();
-        try (EmbeddedEventsDb server = EmbeddedEventsDb.builder().start()) {
-            List<String> names = List.of("shard_a", "shard_b", "standalone");
-            names.forEach(server::createDatabase);
-            Sql.execute(
-                    server.adminDataSource(),
-                    "ALTER ROLE " + server.username() + " SET default_transaction_isolation = '" + isolation + "'");
-            try (PgBouncer pgBouncer = PgBouncer.start(program.get(), folder, server, SERVER_CONNECTIONS)) {
-                List<HikariDataSource> pools = new ArrayList<>();
-                try {
-                    names.forEach(name -> pools.add(pgBouncer.pool(name, config -> {})));
-                    publishAndRelay(pools);
-                    for (DataSource pool : pools) {
-                        ServerSessions.assertUnchanged(pool, SERVER_CONNECTIONS, isolation);
-                    }
-                } finally {
-                    pools.forEach(HikariDataSource::close);
+        server = EmbeddedEventsDb.builder().start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        if (server != null) {
+            server.close();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"read committed", "serializable"})
+    void relay_anyDefaultIsolation_movesEventsAndLeavesNothingOnTheSession(String isolation) throws Exception {
+        List<String> names = Stream.of("shard_a_", "shard_b_", "standalone_")
+                .map(prefix -> prefix + isolation.replace(' ', '_'))
+                .toList();
+        names.forEach(server::createDatabase);
+        Sql.execute(
+                server.adminDataSource(),
+                "ALTER ROLE " + server.username() + " SET default_transaction_isolation = '" + isolation + "'");
+        try (PgBouncer pgBouncer =
+                PgBouncer.start(PgBouncer.program().orElseThrow(), folder, server, SERVER_CONNECTIONS)) {
+            List<HikariDataSource> pools = new ArrayList<>();
+            try {
+                names.forEach(name -> pools.add(pgBouncer.pool(name, config -> {})));
+                publishAndRelay(pools);
+                for (DataSource pool : pools) {
+                    ServerSessions.assertUnchanged(pool, SERVER_CONNECTIONS, isolation);
                 }
+            } finally {
+                pools.forEach(HikariDataSource::close);
             }
         }
     }
@@ -78,7 +94,7 @@ class OutboxThroughPgBouncerIT {
                 .outbox(pools.getLast())
                 .settings(Settings.builder().outboxLease(Duration.ofSeconds(2)).build())
                 .build()) {
-            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
+            eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
             List<Event> events = IntStream.range(0, EVENTS_PER_CALL)
                     .mapToObj(i -> Event.ofText("key" + i, "x"))
                     .toList();

@@ -22,9 +22,13 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -35,38 +39,74 @@ import org.junit.jupiter.params.provider.ValueSource;
  * rejection refuses none. The reasons are triggers, constraints, indexes and time limits that a user has added to the
  * tables of a stream or of the outbox.
  *
- * <p>Method: a cluster of two shards with one partition each; the outbox is that of shard 0. Events whose keys begin with
+ * <p>Method: two shards, and a stream of one partition for each test; the outbox is that of shard 0. Events whose keys begin with
  * {@code bad} are rejected by shard 0, to which the relay appends, or by shard 1, to which the outbox transfers.
  */
+@TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class RefusedEventsIT {
-    private static final String STREAM = "bills";
-    private static final String EVENTS = "eventsql.events_" + STREAM;
-    private static final String TABLE = TestStreams.table(STREAM);
     private static final String BAD = TestStreams.anyNew("e.key LIKE 'bad%'");
     private static final int BAD_EVERY = 7;
+    /** Counts attempts, which are rolled back. */
+    private static final String NEW_SEQUENCE = "DROP SEQUENCE IF EXISTS attempt; CREATE SEQUENCE attempt";
+    /** Drops the triggers that tests have added to tables of the library. Those of a stream do not matter to other tests. */
+    private static final String DROP_TRIGGERS = """
+            DO $$
+            DECLARE
+                added record;
+            BEGIN
+                FOR added IN
+                    SELECT t.tgname AS name, t.tgrelid::regclass AS relation
+                    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+                    WHERE t.tgname IN ('users_trigger', 'full_table', 'no_truncate') AND t.tgparentid = 0
+                      AND c.relname !~ '^events_'
+                LOOP
+                    EXECUTE format('DROP TRIGGER %I ON %s', added.name, added.relation);
+                END LOOP;
+            END $$""";
 
     private final List<HikariDataSource> pools = new ArrayList<>();
     private TestCluster cluster;
     private DataSource database;
     private EventSql eventSql;
     private CapturedLog log;
+    private String stream;
+    private String view;
+    private String streamTable;
+
+    @BeforeAll
+    void openCluster() {
+        cluster = TestCluster.ofShards(2);
+        database = cluster.dataSources().getFirst();
+    }
+
+    @AfterAll
+    void closeCluster() {
+        cluster.close();
+    }
 
     @BeforeEach
     void open() {
-        cluster = TestCluster.ofShards(2);
-        database = cluster.dataSources().getFirst();
+        stream = TestStreams.newName();
+        view = "eventsql.events_" + stream;
+        streamTable = TestStreams.table(stream);
         eventSql = cluster.open();
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
+        eventSql.createStream(TestStreams.of(stream).withPartitions(1));
         log = CapturedLog.ofRelay();
     }
 
     @AfterEach
-    void close() {
+    void close() throws SQLException {
         log.close();
         eventSql.close();
-        cluster.close();
+        cluster.closeInstances();
         pools.forEach(HikariDataSource::close);
+        pools.clear();
+        cluster.execute(
+                DROP_TRIGGERS,
+                "DELETE FROM eventsql.outbox",
+                "DELETE FROM eventsql.outbox_transfer",
+                "DELETE FROM eventsql.outbox_refused");
     }
 
     /** Reopens the instance on connections with these settings of the session. */
@@ -86,7 +126,7 @@ class RefusedEventsIT {
     private void publish(List<Event> events) throws SQLException {
         try (Connection transaction = database.getConnection()) {
             transaction.setAutoCommit(false);
-            eventSql.outbox().publishAll(transaction, STREAM, events);
+            eventSql.outbox().publishAll(transaction, stream, events);
             transaction.commit();
         }
         eventSql.outbox().committed();
@@ -147,7 +187,7 @@ class RefusedEventsIT {
     }
 
     private long stored() throws SQLException {
-        return cluster.sum("SELECT count(*) FROM " + EVENTS);
+        return cluster.sum("SELECT count(*) FROM " + view);
     }
 
     private List<String> refused() throws SQLException {
@@ -177,9 +217,9 @@ class RefusedEventsIT {
     }
 
     @ParameterizedTest
-    @CsvSource({"0, P0001", "1, P0001", "0, XX000", "1, XX000", "0, 54000", "1, 54000", "0, 0A000", "1, ZZ001"})
+    @CsvSource({"0, 23514", "0, XX000", "1, XX000", "1, ZZ001"})
     void relay_triggerRejectsEvents_refusesThem(int shard, String state) throws SQLException {
-        addTrigger(cluster.dataSources().get(shard), TABLE, "BEFORE INSERT", onInsert(BAD, raise(state)));
+        addTrigger(cluster.dataSources().get(shard), streamTable, "BEFORE INSERT", onInsert(BAD, raise(state)));
         publishAndExpectRefused(40, shard, "a bad key");
     }
 
@@ -187,35 +227,36 @@ class RefusedEventsIT {
     @ValueSource(ints = {0, 1})
     void relay_tombstoneIsRejected_isKeptAndStoredAsOneWhenRetried(int shard) throws SQLException {
         DataSource rejecting = cluster.dataSources().get(shard);
-        addTrigger(rejecting, TABLE, "BEFORE INSERT", onInsert(BAD, raise("P0001")));
+        addTrigger(rejecting, streamTable, "BEFORE INSERT", onInsert(BAD, raise("P0001")));
         String key = keyOf(shard, "bad");
         publish(List.of(Event.ofText(key, "1"), Event.tombstone(key), Event.tombstone(keyOf(shard, "good"))));
         awaitRelayed();
         assertThat(Sql.query(database, "SELECT value IS NULL FROM eventsql.outbox_refused ORDER BY refused_id"))
                 .containsExactly("f", "t");
-        dropTrigger(rejecting, TABLE);
+        dropTrigger(rejecting, streamTable);
         assertThat(Sql.queryLong(database, "SELECT eventsql.retry_refused_events()"))
                 .isEqualTo(2);
         eventSql.outbox().committed();
         awaitRelayed();
         assertThat(Sql.query(
-                        rejecting, "SELECT value IS NULL FROM " + EVENTS + " WHERE key = ? ORDER BY event_offset", key))
+                        rejecting, "SELECT value IS NULL FROM " + view + " WHERE key = ? ORDER BY event_offset", key))
                 .containsExactly("f", "t");
     }
 
     /** An error that others share as a rule is an event's own if only that event has it. */
     @ParameterizedTest
-    @CsvSource({"0, 40001", "1, 40001", "0, 53100", "1, 53100", "0, 25006", "1, 42703", "0, 42P01", "0, 58030"})
+    @CsvSource({"0, 40001", "1, 53100", "0, 25006", "1, 42703", "0, 42P01", "0, 58030"})
     void relay_triggerRaisesErrorOfTheEnvironmentForOneEvent_refusesItWhenAnotherIsStored(int shard, String state)
             throws SQLException {
-        addTrigger(cluster.dataSources().get(shard), TABLE, "BEFORE INSERT", onInsert(BAD, raise(state)));
+        addTrigger(cluster.dataSources().get(shard), streamTable, "BEFORE INSERT", onInsert(BAD, raise(state)));
         publishAndExpectRefused(10, shard, "a bad key");
     }
 
     @ParameterizedTest
     @ValueSource(ints = {0, 1})
     void relay_triggerOfOneEventExceedsStatementTimeout_refusesIt(int shard) throws SQLException {
-        addTrigger(cluster.dataSources().get(shard), TABLE, "BEFORE INSERT", onInsert(BAD, "PERFORM pg_sleep(60)"));
+        addTrigger(
+                cluster.dataSources().get(shard), streamTable, "BEFORE INSERT", onInsert(BAD, "PERFORM pg_sleep(60)"));
         reopenWith("-c statement_timeout=1s");
         publishAndExpectRefused(10, shard, "statement timeout");
     }
@@ -225,14 +266,18 @@ class RefusedEventsIT {
     @ValueSource(ints = {0, 1})
     void relay_noEventCanBeStoredForAWhile_refusesNoneAndRecovers(int shard) throws SQLException {
         DataSource failing = cluster.dataSources().get(shard);
-        addTrigger(failing, TABLE, "BEFORE INSERT", onInsert("true", "PERFORM nextval('attempt'); " + raise("53100")));
-        Sql.execute(failing, "CREATE SEQUENCE attempt");
+        addTrigger(
+                failing,
+                streamTable,
+                "BEFORE INSERT",
+                onInsert("true", "PERFORM nextval('attempt'); " + raise("53100")));
+        Sql.execute(failing, NEW_SEQUENCE);
         publish(eventsWithBadKeys(10, shard));
         await().atMost(Duration.ofSeconds(120))
                 .until(() -> Sql.queryLong(failing, "SELECT last_value FROM attempt") > 12);
         awaitLogged("WARN", "a bad key", "retr");
         assertThat(log.lines()).as("said once").hasSizeLessThanOrEqualTo(2);
-        dropTrigger(failing, TABLE);
+        dropTrigger(failing, streamTable);
         awaitRelayed();
         assertThat(refused()).isEmpty();
         assertThat(stored()).isEqualTo(10);
@@ -244,7 +289,7 @@ class RefusedEventsIT {
         assumeThat(TestStreams.areBlocks())
                 .as("a block has no column of headers")
                 .isFalse();
-        Sql.execute(cluster.dataSources().get(shard), "CREATE INDEX by_note ON " + EVENTS + " ((headers ->> 'note'))");
+        Sql.execute(cluster.dataSources().get(shard), "CREATE INDEX by_note ON " + view + " ((headers ->> 'note'))");
         Random random = new Random(1);
         StringBuilder large = new StringBuilder();
         while (large.length() < 6_000) {
@@ -265,9 +310,9 @@ class RefusedEventsIT {
     void relay_deferredTriggerRejectsEvents_refusesThem(int shard) throws SQLException {
         Sql.execute(
                 cluster.dataSources().get(shard),
-                "CREATE FUNCTION deferred() RETURNS trigger LANGUAGE plpgsql AS $$ " + onInsert(BAD, raise("XX000"))
-                        + " $$",
-                "CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON " + TABLE
+                "CREATE OR REPLACE FUNCTION deferred() RETURNS trigger LANGUAGE plpgsql AS $$ "
+                        + onInsert(BAD, raise("XX000")) + " $$",
+                "CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON " + streamTable
                         + " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION deferred()");
         publishAndExpectRefused(40, shard, "a bad key");
     }
@@ -283,16 +328,17 @@ class RefusedEventsIT {
     @Test
     void relay_triggersRaiseNoticesAndWarnings_isNotDelayed() throws SQLException {
         String notices = "BEGIN RAISE NOTICE 'a notice'; RAISE WARNING 'a warning'; RETURN coalesce(NEW, OLD); END";
-        for (String table : List.of(TABLE, "eventsql.outbox", "eventsql.outbox_transfer", "eventsql.outbox_relay")) {
+        for (String table :
+                List.of(streamTable, "eventsql.outbox", "eventsql.outbox_transfer", "eventsql.outbox_relay")) {
             addTrigger(database, table, "BEFORE INSERT OR UPDATE OR DELETE", notices);
         }
-        for (String table : List.of(TABLE, "eventsql.producer_batch", "eventsql.outbox_producer")) {
+        for (String table : List.of(streamTable, "eventsql.producer_batch", "eventsql.outbox_producer")) {
             addTrigger(cluster.dataSources().get(1), table, "BEFORE INSERT OR UPDATE OR DELETE", notices);
         }
         for (DataSource shard : cluster.dataSources()) {
             Sql.execute(
                     shard,
-                    "CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON " + TABLE
+                    "CREATE CONSTRAINT TRIGGER deferred AFTER INSERT ON " + streamTable
                             + " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION users_trigger()");
         }
         publishAndExpectTheSameLease();
@@ -307,17 +353,27 @@ class RefusedEventsIT {
                     "ALTER DATABASE " + name + " SET log_duration = on",
                     "ALTER DATABASE " + name + " SET client_min_messages = log");
         }
-        reopenWith("-c application_name=log_messages");
-        publishAndExpectTheSameLease();
+        try {
+            reopenWith("-c application_name=log_messages");
+            publishAndExpectTheSameLease();
+        } finally {
+            for (DataSource shard : cluster.dataSources()) {
+                String name = Sql.query(shard, "SELECT current_database()").getFirst();
+                Sql.execute(
+                        TestCluster.server().adminDataSource(),
+                        "ALTER DATABASE " + name + " RESET log_duration",
+                        "ALTER DATABASE " + name + " RESET client_min_messages");
+            }
+        }
     }
 
     private void publishAndExpectTheSameLease() throws SQLException {
         String epoch = "SELECT epoch FROM eventsql.outbox_relay";
         publishOneByOne(0, 2);
         long before = Sql.queryLong(database, epoch);
-        publishOneByOne(2, 20);
+        publishOneByOne(2, 10);
         assertThat(Sql.queryLong(database, epoch)).isEqualTo(before);
-        assertThat(stored()).isEqualTo(20);
+        assertThat(stored()).isEqualTo(10);
         assertThat(log.lines()).isEmpty();
     }
 
@@ -351,11 +407,11 @@ class RefusedEventsIT {
     @ParameterizedTest
     @ValueSource(ints = {0, 1})
     void relay_refusedTableRejectsEvents_saysSoAndRecovers(int shard) throws SQLException {
-        Sql.execute(database, "CREATE SEQUENCE attempt");
-        addTrigger(cluster.dataSources().get(shard), TABLE, "BEFORE INSERT", onInsert(BAD, raise("XX000")));
+        Sql.execute(database, NEW_SEQUENCE);
+        addTrigger(cluster.dataSources().get(shard), streamTable, "BEFORE INSERT", onInsert(BAD, raise("XX000")));
         Sql.execute(
                 database,
-                "CREATE FUNCTION full_table() RETURNS trigger LANGUAGE plpgsql AS"
+                "CREATE OR REPLACE FUNCTION full_table() RETURNS trigger LANGUAGE plpgsql AS"
                         + " $$ BEGIN PERFORM nextval('attempt'); RAISE 'no room for refused events'; END $$",
                 "CREATE TRIGGER full_table BEFORE INSERT ON eventsql.outbox_refused"
                         + " FOR EACH ROW EXECUTE FUNCTION full_table()");
@@ -380,7 +436,7 @@ class RefusedEventsIT {
     void relay_triggerRejectsTruncate_continues() throws SQLException {
         Sql.execute(
                 database,
-                "CREATE FUNCTION no_truncate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no truncate'; END $$");
+                "CREATE OR REPLACE FUNCTION no_truncate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no truncate'; END $$");
         for (int ring = 0; ring < 4; ring++) {
             Sql.execute(
                     database,
@@ -390,7 +446,7 @@ class RefusedEventsIT {
         String epoch = "SELECT epoch FROM eventsql.outbox_relay";
         publishOneByOne(0, 2);
         long before = Sql.queryLong(database, epoch);
-        for (int call = 0; call < 40; call++) { // enough for several tables of the ring
+        for (int call = 0; call < 20; call++) { // enough for several tables of the ring
             publish(IntStream.range(0, 100)
                     .mapToObj(i -> Event.of(new byte[400]))
                     .toList());
@@ -404,7 +460,7 @@ class RefusedEventsIT {
     @ParameterizedTest
     @ValueSource(ints = {0, 1})
     void relay_manyEventsAreRefused_logsThemOnce(int shard) throws SQLException {
-        addTrigger(cluster.dataSources().get(shard), TABLE, "BEFORE INSERT", onInsert(BAD, raise("P0001")));
+        addTrigger(cluster.dataSources().get(shard), streamTable, "BEFORE INSERT", onInsert(BAD, raise("P0001")));
         publishAndExpectRefused(200, shard, "a bad key");
         assertThat(log.lines()).hasSize(1);
         assertThat(log.lines().getFirst()).contains("ERROR", "shard0", "outbox_refused", "a bad key");
@@ -413,36 +469,38 @@ class RefusedEventsIT {
     @Test
     void retryRefusedEvents_causeIsGone_areRelayedInOrder() throws SQLException {
         DataSource shard = cluster.dataSources().get(1);
-        addTrigger(shard, TABLE, "BEFORE INSERT", onInsert(BAD, raise("P0001")));
+        addTrigger(shard, streamTable, "BEFORE INSERT", onInsert(BAD, raise("P0001")));
         String key = keyOf(1, "bad");
         publish(IntStream.range(0, 5)
                 .mapToObj(i -> Event.ofText(key, "" + i).withHeader("number", "" + i))
                 .toList());
         awaitRelayed();
         assertThat(refused()).hasSize(5);
-        dropTrigger(shard, TABLE);
+        dropTrigger(shard, streamTable);
 
         assertThat(Sql.queryLong(database, "SELECT eventsql.retry_refused_events('another')"))
                 .isZero();
-        assertThat(Sql.queryLong(database, "SELECT eventsql.retry_refused_events('" + STREAM + "', 2)"))
+        assertThat(Sql.queryLong(database, "SELECT eventsql.retry_refused_events('" + stream + "', 2)"))
                 .isEqualTo(2);
         assertThat(Sql.queryLong(database, "SELECT eventsql.retry_refused_events()"))
                 .isEqualTo(3);
         awaitRelayed();
         assertThat(Sql.query(
                         shard,
-                        "SELECT convert_from(value, 'UTF8') || (headers ->> 'number') FROM " + EVENTS
+                        "SELECT convert_from(value, 'UTF8') || (headers ->> 'number') FROM " + view
                                 + " ORDER BY event_offset"))
                 .containsExactly("00", "11", "22", "33", "44");
         assertThat(refused()).isEmpty();
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"null", "[]", "[\"a\"]", "1", "\"a\"", "true", "{\"a\": \"\\u0000\"}"})
-    void insert_headersAreNoObjectThatJsonOperatorsAccept_isRejected(String headers) throws SQLException {
-        assertThatExceptionOfType(SQLException.class)
-                .isThrownBy(() -> insertBySql(headers))
-                .satisfies(e -> assertThat(e.getSQLState()).isIn("23514", "22P05"));
+    @Test
+    void insert_headersAreNoObjectThatJsonOperatorsAccept_isRejected() throws SQLException {
+        for (String headers : List.of("null", "[]", "[\"a\"]", "1", "\"a\"", "true", "{\"a\": \"\\u0000\"}")) {
+            assertThatExceptionOfType(SQLException.class)
+                    .as(headers)
+                    .isThrownBy(() -> insertBySql(headers))
+                    .satisfies(e -> assertThat(e.getSQLState()).isIn("23514", "22P05"));
+        }
         assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.outbox"))
                 .isZero();
     }
@@ -460,7 +518,7 @@ class RefusedEventsIT {
         Sql.query(
                 database,
                 "INSERT INTO eventsql.outbox (ring, stream, key, value, headers, routing_hash)" + " VALUES (0, '"
-                        + STREAM + "', 'key', 'x', ?::json, 0) RETURNING id",
+                        + stream + "', 'key', 'x', ?::json, 0) RETURNING id",
                 headers);
     }
 }

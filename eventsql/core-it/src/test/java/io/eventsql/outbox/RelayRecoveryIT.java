@@ -44,7 +44,7 @@ class RelayRecoveryIT {
         cluster = TestCluster.ofShards(1);
         database = cluster.dataSources().getFirst();
         eventSql = open(database);
-        eventSql.createStream(TestStreams.of(STREAM));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
         publish();
         awaitStored();
         log = CapturedLog.ofRelay();

@@ -17,9 +17,12 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -30,9 +33,9 @@ import org.junit.jupiter.params.provider.ValueSource;
  * <p>Method: the data source, whose code runs on the threads of the library, throws an Error or leaves an interrupt when a
  * certain thread borrows a connection.
  */
+@TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class RelayThreadsIT {
-    private static final String STREAM = "bills";
     private static final String RELAY = "eventsql-relay-shard0";
     private static final String TRANSFER = "eventsql-transfer-shard0";
     private static final String LISTEN = "eventsql-relay-listen-shard0";
@@ -40,6 +43,7 @@ class RelayThreadsIT {
     private TestCluster cluster;
     private EventSql eventSql;
     private List<FaultyDataSource> dataSources;
+    private String stream;
 
     /** Runs a fault on threads of one name, a given number of times. */
     private static final class FaultyDataSource extends DelegatingDataSource {
@@ -76,17 +80,22 @@ class RelayThreadsIT {
         }
     }
 
-    @BeforeEach
+    @BeforeAll
     void open() {
         cluster = TestCluster.ofShards(2);
         dataSources = cluster.dataSources().stream().map(FaultyDataSource::new).toList();
         eventSql = EventSql.builder(dataSources)
                 .settings(Settings.builder().outboxLease(Duration.ofSeconds(1)).build())
                 .build();
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
     }
 
-    @AfterEach
+    @BeforeEach
+    void createStream() {
+        stream = TestStreams.newName();
+        eventSql.createStream(TestStreams.of(stream).withPartitions(1));
+    }
+
+    @AfterAll
     void close() {
         eventSql.close();
         cluster.close();
@@ -98,7 +107,7 @@ class RelayThreadsIT {
             eventSql.outbox()
                     .publishAll(
                             transaction,
-                            STREAM,
+                            stream,
                             IntStream.range(0, 20)
                                     .mapToObj(i -> Event.ofText("key" + i, "x"))
                                     .toList());
@@ -108,7 +117,7 @@ class RelayThreadsIT {
 
     private void awaitStored(int events) {
         await().atMost(Duration.ofSeconds(120))
-                .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM))
+                .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + stream))
                         .isEqualTo(events));
     }
 

@@ -5,7 +5,7 @@ import io.eventsql.fixture.TestCluster;
 import javax.sql.DataSource;
 
 /** The outbox contract with an outbox in the application's own database, which is not a shard. */
-class StandaloneOutboxIT extends OutboxContract {
+class StandaloneOutboxIT extends OutboxTransactionsContract {
     private HikariDataSource own;
 
     @Override

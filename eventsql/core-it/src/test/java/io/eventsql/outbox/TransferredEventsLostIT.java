@@ -43,15 +43,18 @@ class TransferredEventsLostIT {
             .build();
 
     private final LostHistory lost = new LostHistory();
-    private EmbeddedEventsDb server;
-    private HikariDataSource shard;
+    private TestCluster cluster;
+    private DataSource shard;
     private HikariDataSource application;
     private EventSql eventSql;
 
     @BeforeEach
-    void open() {
-        server = EmbeddedEventsDb.builder().durable(false).start();
-        shard = Pools.pool(server);
+    void createCluster() {
+        cluster = TestCluster.ofShards(1);
+    }
+
+    private void open(DataSource database) {
+        shard = database;
         application = TestCluster.pool(TestCluster.newDatabase());
         eventSql = openEventSql();
         eventSql.createStream(TestStreams.of(STREAM).withPartitions(1).withSegmentSize(1_000));
@@ -69,8 +72,7 @@ class TransferredEventsLostIT {
     void close() {
         eventSql.close();
         application.close();
-        shard.close();
-        server.close();
+        cluster.close();
     }
 
     private void publish(String prefix, int count) throws SQLException {
@@ -109,6 +111,7 @@ class TransferredEventsLostIT {
     /** Shown before the fix: nothing was reported. */
     @Test
     void restore_shardLosesEventsThatHadLeftTheOutbox_isReportedOnce() throws Exception {
+        open(cluster.dataSources().getFirst());
         publish("kept", 3);
         awaitStored(3);
         LogicalBackup backup = LogicalBackup.take(shard);
@@ -130,6 +133,7 @@ class TransferredEventsLostIT {
     /** Shown before the fix: nothing was reported. */
     @Test
     void restore_eventsWereAcknowledgedToAnotherProcess_isReported() throws Exception {
+        open(cluster.dataSources().getFirst());
         eventSql.createStream(TestStreams.of("pairs").withPartitions(2).withSegmentSize(1_000));
         Map<Integer, String> keys = new HashMap<>();
         for (int i = 0; keys.size() < 2; i++) {
@@ -168,11 +172,16 @@ class TransferredEventsLostIT {
 
     @Test
     void restart_nothingLost_isNotReported() throws Exception {
-        publish("before", 3);
-        awaitStored(3);
-        server.restart();
-        publish("after", 2);
-        awaitStored(5);
-        assertThat(lost.published()).isEmpty();
+        try (EmbeddedEventsDb server = EmbeddedEventsDb.builder().durable(false).start();
+                HikariDataSource pool = Pools.pool(server)) {
+            open(pool);
+            publish("before", 3);
+            awaitStored(3);
+            server.restart();
+            publish("after", 2);
+            awaitStored(5);
+            assertThat(lost.published()).isEmpty();
+            eventSql.close();
+        }
     }
 }

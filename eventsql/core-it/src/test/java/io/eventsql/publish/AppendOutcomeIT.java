@@ -91,7 +91,7 @@ class AppendOutcomeIT extends AppendFixture {
         try (HikariDataSource own = Pools.pool(eventsDb);
                 EventSql one = EventSql.builder(own).build();
                 EventSql other = EventSql.builder(own).build()) {
-            for (int i = 0; i < 50; i++) {
+            for (int i = 0; i < 25; i++) {
                 List<CompletableFuture<?>> open = List.of(
                         one.publisher().publishAllAsync("order_a", events),
                         one.publisher().publishAllAsync("order_b", events),
@@ -102,8 +102,8 @@ class AppendOutcomeIT extends AppendFixture {
                 }
             }
         }
-        assertThat(read("order_a")).hasSize(4_000);
-        assertThat(read("order_b")).hasSize(4_000);
+        assertThat(read("order_a")).hasSize(2_000);
+        assertThat(read("order_b")).hasSize(2_000);
         await().atMost(Duration.ofSeconds(120)) // a backend reports its counters when a transaction ends
                 .until(() -> number("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%append_v%'"
                                 + " AND pid <> pg_backend_pid() AND state = 'active'")

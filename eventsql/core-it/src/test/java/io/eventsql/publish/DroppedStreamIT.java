@@ -65,7 +65,10 @@ class DroppedStreamIT extends PublishFixture {
         }
         assertThatThrownBy(() -> eventSql.publisher().publish(dropped, Event.ofText("k", "again")))
                 .isInstanceOf(UnknownStreamException.class);
-        assertThat(eventSql.streams()).extracting(StreamSpec::name).containsExactly(kept);
+        assertThat(eventSql.streams())
+                .extracting(StreamSpec::name)
+                .contains(kept)
+                .doesNotContain(dropped);
     }
 
     @Test
@@ -190,7 +193,7 @@ class DroppedStreamIT extends PublishFixture {
             await().atMost(Duration.ofSeconds(120))
                     .until(() -> !log.lines("adding no segments").isEmpty());
 
-            assertThat(eventSql.streams()).isEmpty();
+            assertThat(eventSql.streams()).extracting(StreamSpec::name).doesNotContain(stream);
             assertThat(log.lines("WARN")).hasSize(1);
         }
     }

@@ -24,12 +24,13 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.BeforeAll;
 
 /**
- * Base class of tests of what callers get: a database per test, and instances over it whose deadline is far beyond what a
- * test waits for. So an outcome that arrives did not wait for the deadline.
+ * Base class of tests of what callers get: one shard, a stream per test, and instances whose deadline is far beyond what a test
+ * waits for. So an outcome that arrives did not wait for the deadline.
  */
 abstract class PublishFixture {
     static final Duration FAR = Duration.ofMinutes(30);
@@ -38,7 +39,7 @@ abstract class PublishFixture {
 
     final Recorder recorder = new Recorder();
     private final List<EventSql> opened = new ArrayList<>();
-    TestCluster cluster;
+    private static TestCluster cluster;
 
     /** Records the failed attempts to append. */
     static final class Recorder implements PublishListener {
@@ -50,18 +51,22 @@ abstract class PublishFixture {
         }
     }
 
-    @BeforeEach
-    void openCluster() {
+    @BeforeAll
+    static void openCluster() {
         cluster = TestCluster.ofShards(1);
     }
 
-    @AfterEach
-    void closeCluster() {
-        opened.forEach(eventSql -> eventSql.close(Duration.ofSeconds(2)));
+    @AfterAll
+    static void closeCluster() {
         cluster.close();
     }
 
-    final DataSource dataSource() {
+    @AfterEach
+    void closeInstances() {
+        opened.forEach(eventSql -> eventSql.close(Duration.ofSeconds(2)));
+    }
+
+    static DataSource dataSource() {
         return cluster.dataSources().getFirst();
     }
 
@@ -89,7 +94,7 @@ abstract class PublishFixture {
     }
 
     /** Creates a trigger on the stream's table that executes the statements for each event whose value is 'bad'. */
-    final void createTrigger(String stream, String... statements) throws SQLException {
+    static void createTrigger(String stream, String... statements) throws SQLException {
         Sql.execute(
                 dataSource(),
                 "CREATE FUNCTION " + stream + "_check() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
@@ -105,7 +110,7 @@ abstract class PublishFixture {
         void run() throws Exception;
     }
 
-    final void whilePartitionsAreLocked(Work work) throws Exception {
+    static void whilePartitionsAreLocked(Work work) throws Exception {
         try (Connection holder = dataSource().getConnection();
                 Statement statement = holder.createStatement()) {
             holder.setAutoCommit(false);
@@ -119,7 +124,7 @@ abstract class PublishFixture {
         }
     }
 
-    final List<String> storedValues(String stream) throws SQLException {
+    static List<String> storedValues(String stream) throws SQLException {
         return Sql.query(
                 dataSource(),
                 "SELECT convert_from(value, 'UTF8') FROM eventsql.events_" + stream

@@ -31,34 +31,56 @@ import java.util.Map;
 import java.util.Random;
 import java.util.UUID;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Goal: a scheduled event is appended once, when it is due and never before, unless it was cancelled. */
 @Timeout(120)
 class ScheduledEventsIT {
-    private static final String STREAM = "reminders";
     private static final Duration DEADLINE = Duration.ofSeconds(120);
 
+    private static TestCluster shared;
+    private static EventSql ofShared;
+
+    private final String stream = TestStreams.newName();
     private TestCluster cluster;
     private EventSql eventSql;
 
-    @BeforeEach
-    void open() {
-        open(1);
+    @BeforeAll
+    static void openShared() {
+        shared = TestCluster.ofShards(1);
+        ofShared = shared.open();
     }
 
-    private void open(int shards) {
-        cluster = TestCluster.ofShards(shards);
-        eventSql = cluster.open();
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
+    @AfterAll
+    static void closeShared() {
+        shared.close();
+    }
+
+    private void open() {
+        open(shared, ofShared);
+    }
+
+    /** Opens databases that no other test uses. */
+    private void openOwn(int shards) {
+        TestCluster own = TestCluster.ofShards(shards);
+        open(own, own.open());
+    }
+
+    private void open(TestCluster opened, EventSql instance) {
+        cluster = opened;
+        eventSql = instance;
+        eventSql.createStream(TestStreams.of(stream).withPartitions(2));
     }
 
     @AfterEach
     void close() {
-        cluster.close();
+        if (cluster != shared) {
+            cluster.close();
+        }
     }
 
     private DataSource database() {
@@ -66,11 +88,11 @@ class ScheduledEventsIT {
     }
 
     private UUID schedule(Event event, Duration in) {
-        return eventSql.publisher().schedule(STREAM, event, Instant.now().plus(in));
+        return eventSql.publisher().schedule(stream, event, Instant.now().plus(in));
     }
 
     private List<StoredEvent> stored(int shard, int partition) {
-        return eventSql.read(new EventPosition(STREAM, shard, partition, 0), 1_000);
+        return eventSql.read(new EventPosition(stream, shard, partition, 0), 1_000);
     }
 
     private List<StoredEvent> stored() {
@@ -93,8 +115,7 @@ class ScheduledEventsIT {
 
     @Test
     void schedule_manyTimes_areAppendedOnceWhenDueAndInTheirOrder() throws Exception {
-        cluster.close();
-        open(3);
+        openOwn(2);
         Random random = Seeds.random("schedule_manyTimes");
         Map<String, UUID> ids = new HashMap<>();
         try (BlockedRelays ignored =
@@ -102,14 +123,14 @@ class ScheduledEventsIT {
             Instant begin = Instant.now().plusMillis(500);
             for (int i = 0; i < 200; i++) {
                 Event event = i % 4 == 0 ? Event.ofText("" + i) : Event.ofText("k" + i % 10, "" + i);
-                ids.put("" + i, eventSql.publisher().schedule(STREAM, event, begin.plusMillis(random.nextInt(1_000))));
+                ids.put("" + i, eventSql.publisher().schedule(stream, event, begin.plusMillis(random.nextInt(1_000))));
             }
         }
 
         await().atMost(DEADLINE).untilAsserted(() -> assertThat(stored()).hasSize(200));
 
         assertThat(texts()).containsExactlyInAnyOrderElementsOf(ids.keySet());
-        for (int shard = 0; shard < 3; shard++) {
+        for (int shard = 0; shard < 2; shard++) {
             for (int partition = 0; partition < 2; partition++) {
                 List<StoredEvent> events = stored(shard, partition);
                 assertThat(events).isSortedAccordingTo(Comparator.comparing(e -> ids.get(e.text())));
@@ -122,21 +143,24 @@ class ScheduledEventsIT {
 
     @Test
     void schedule_inThePast_isAppendedAtOnce() {
-        eventSql.publisher().schedule(STREAM, Event.ofText("past"), Instant.EPOCH);
-        eventSql.publisher().schedule(STREAM, Event.tombstone("k"), Instant.MIN);
+        open();
+        eventSql.publisher().schedule(stream, Event.ofText("past"), Instant.EPOCH);
+        eventSql.publisher().schedule(stream, Event.tombstone("k"), Instant.MIN);
         await().atMost(DEADLINE).untilAsserted(() -> assertThat(stored()).hasSize(2));
         assertThat(stored()).filteredOn(StoredEvent::isTombstone).hasSize(1);
     }
 
     @Test
     void publish_sameKeyAsAScheduledEvent_overtakesIt() {
+        open();
         schedule(Event.ofText("k", "scheduled"), Duration.ofMillis(300));
-        eventSql.publisher().publish(STREAM, Event.ofText("k", "immediate"));
+        eventSql.publisher().publish(stream, Event.ofText("k", "immediate"));
         await().atMost(DEADLINE).untilAsserted(() -> assertThat(texts()).containsExactly("immediate", "scheduled"));
     }
 
     @Test
     void cancel_beforeItIsDue_isTrueOnceAndNothingIsAppended() {
+        open();
         UUID cancelled = schedule(Event.ofText("k", "cancelled"), Duration.ofMillis(500));
         UUID kept = schedule(Event.ofText("k", "kept"), Duration.ofMillis(700));
 
@@ -152,22 +176,24 @@ class ScheduledEventsIT {
 
     @Test
     void schedule_sameIdAgain_isScheduledOnceAndUnknownOnceDue() {
+        open();
         UUID id = ScheduleId.next(Instant.now().plusSeconds(1));
-        eventSql.publisher().schedule(STREAM, Event.ofText("once"), id);
-        eventSql.publisher().schedule(STREAM, Event.ofText("once"), id);
-        assertThat(eventSql.scheduledEvents(STREAM, null, 10)).hasSize(1);
+        eventSql.publisher().schedule(stream, Event.ofText("once"), id);
+        eventSql.publisher().schedule(stream, Event.ofText("once"), id);
+        assertThat(eventSql.scheduledEvents(stream, null, 10)).hasSize(1);
 
         await().atMost(DEADLINE).untilAsserted(() -> assertThat(texts()).containsExactly("once"));
 
         assertThatExceptionOfType(EventOutcomeUnknownException.class)
-                .isThrownBy(() -> eventSql.publisher().schedule(STREAM, Event.ofText("once"), id))
+                .isThrownBy(() -> eventSql.publisher().schedule(stream, Event.ofText("once"), id))
                 .withMessageContaining("may have been appended");
-        assertThat(eventSql.scheduledEvents(null, null, 10)).isEmpty();
+        assertThat(eventSql.scheduledEvents(stream, null, 10)).isEmpty();
         assertThat(texts()).containsExactly("once");
     }
 
     @Test
     void schedule_invalid_isRejected() {
+        open();
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> schedule(Event.ofText("x"), Duration.ofDays(4_000)))
                 .withMessageContaining("days ahead");
@@ -177,9 +203,8 @@ class ScheduledEventsIT {
 
     @Test
     void scheduledEvents_severalShards_areListedInOrderByPages() {
-        cluster.close();
-        open(3);
-        eventSql.createStream(TestStreams.of("other"));
+        openOwn(2);
+        eventSql.createStream(TestStreams.of("other").withPartitions(1));
         eventSql.publisher().schedule("other", Event.ofText("x"), Instant.now().plusSeconds(600));
         List<UUID> ids = new ArrayList<>();
         for (int i = 0; i < 25; i++) {
@@ -189,17 +214,17 @@ class ScheduledEventsIT {
 
         List<ScheduledEvent> listed = new ArrayList<>();
         UUID after = null;
-        List<ScheduledEvent> page = eventSql.scheduledEvents(STREAM, after, 10);
+        List<ScheduledEvent> page = eventSql.scheduledEvents(stream, after, 10);
         while (!page.isEmpty()) {
             listed.addAll(page);
-            page = eventSql.scheduledEvents(STREAM, page.getLast().id(), 10);
+            page = eventSql.scheduledEvents(stream, page.getLast().id(), 10);
         }
 
         assertThat(listed).extracting(ScheduledEvent::id).containsExactlyElementsOf(ids);
         assertThat(listed).allMatch(e -> e.due().equals(ScheduleId.due(e.id())) && e.valueBytes() == 5);
         assertThat(eventSql.scheduledEvents(null, null, 100)).hasSize(26);
         assertThat(eventSql.scheduleBacklogs())
-                .hasSize(3)
+                .hasSize(2)
                 .allMatch(b -> b.overdue().isZero());
         assertThat(eventSql.scheduleBacklogs().stream()
                         .mapToLong(ScheduleBacklog::events)
@@ -210,11 +235,10 @@ class ScheduledEventsIT {
     /** The relay of another instance has the lease, and would otherwise poll only after the interval. */
     @Test
     void schedule_byAProcessThatDoesNotRelay_isAppendedBeforeTheNextPoll() {
-        cluster.close();
         cluster = TestCluster.ofShards(1);
         eventSql = cluster.open(
                 settings -> settings.outboxLease(Duration.ofMinutes(10)).outboxPollInterval(Duration.ofMinutes(1)));
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
+        eventSql.createStream(TestStreams.of(stream).withPartitions(2));
         await().atMost(DEADLINE)
                 .untilAsserted(() -> assertThat(Sql.queryLong(
                                 database(), "SELECT count(*) FROM eventsql.outbox_relay WHERE holder IS NOT NULL"))
@@ -223,13 +247,14 @@ class ScheduledEventsIT {
                 settings -> settings.outboxLease(Duration.ofMinutes(10)).outboxPollInterval(Duration.ofMinutes(1)));
         // Until the listening connection is there, signals are lost: each event is a new attempt.
         await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
-            other.publisher().schedule(STREAM, Event.ofText("x"), Instant.now().plusMillis(50));
+            other.publisher().schedule(stream, Event.ofText("x"), Instant.now().plusMillis(50));
             assertThat(stored()).isNotEmpty();
         });
     }
 
     @Test
     void relay_eventOfLaterBecomesDueSoon_movesToTheTableOfItsHour() throws SQLException {
+        openOwn(1);
         UUID far = schedule(Event.ofText("far"), Duration.ofDays(400));
         UUID near = schedule(Event.ofText("near"), Duration.ofMinutes(30));
         assertThat(ring(far)).isEqualTo(8);
@@ -247,6 +272,7 @@ class ScheduledEventsIT {
     /** The ring has eight tables: the hour before last shares one with that six hours ahead. */
     @Test
     void relay_tableOfPassedHour_isEmptied() throws SQLException {
+        openOwn(1);
         eventSql.close();
         long hour = Sql.queryLong(database(), "SELECT floor(extract(epoch FROM clock_timestamp()) / 3600)::bigint + 6");
         String table = "eventsql.scheduled_event_" + hour % 8;
@@ -265,21 +291,24 @@ class ScheduledEventsIT {
 
     @Test
     void relay_eventRejectedByTheDatabase_isRefusedAndOthersAreAppended() throws SQLException {
+        open();
         Sql.execute(
-                database(), "ALTER TABLE eventsql.events_" + STREAM + " ADD CONSTRAINT no_bad CHECK (key <> 'bad')");
+                database(), "ALTER TABLE eventsql.events_" + stream + " ADD CONSTRAINT no_bad CHECK (key <> 'bad')");
         schedule(Event.ofText("bad", "refused"), Duration.ofMillis(100));
         schedule(Event.ofText("good", "stored"), Duration.ofMillis(100));
 
         await().atMost(DEADLINE).untilAsserted(() -> assertThat(texts()).containsExactly("stored"));
         await().atMost(DEADLINE)
-                .untilAsserted(() -> assertThat(Sql.query(database(), "SELECT key FROM eventsql.outbox_refused"))
+                .untilAsserted(() -> assertThat(Sql.query(
+                                database(), "SELECT key FROM eventsql.outbox_refused WHERE stream = ?", stream))
                         .containsExactly("bad"));
-        assertThat(eventSql.scheduledEvents(null, null, 10)).isEmpty();
+        assertThat(eventSql.scheduledEvents(stream, null, 10)).isEmpty();
     }
 
     /** Neither an uncommitted cancellation nor another session's lock on a row stops the others. */
     @Test
     void relay_dueEventLockedByATransaction_appendsOthersAndThatOneLater() throws SQLException {
+        open();
         UUID locked = schedule(Event.ofText("locked"), Duration.ofSeconds(1));
         try (Connection connection = database().getConnection()) {
             connection.setAutoCommit(false);
@@ -292,40 +321,48 @@ class ScheduledEventsIT {
     }
 
     @Test
-    void clear_andDelete_deleteWhatIsScheduled() {
-        eventSql.createStream(TestStreams.of("kept"));
+    void clear_andDelete_deleteWhatIsScheduled() throws SQLException {
+        open();
+        String other = TestStreams.newName();
+        eventSql.createStream(TestStreams.of(other).withPartitions(1));
         UUID kept = eventSql.publisher()
-                .schedule("kept", Event.ofText("x"), Instant.now().plusSeconds(3_600));
+                .schedule(other, Event.ofText("x"), Instant.now().plusSeconds(3_600));
         schedule(Event.ofText("near"), Duration.ofHours(1));
         schedule(Event.ofText("far"), Duration.ofDays(10));
 
-        eventSql.clear(STREAM, eventSql.previewClear(STREAM).confirmation());
-        assertThat(eventSql.scheduledEvents(null, null, 10))
-                .extracting(ScheduledEvent::id)
-                .containsExactly(kept);
+        eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
+        assertThat(scheduledIds(stream)).isEmpty();
+        assertThat(scheduledIds(other)).containsExactly(kept.toString());
 
         schedule(Event.ofText("far"), Duration.ofDays(10));
-        eventSql.deleteStream(STREAM, eventSql.previewDeleteStream(STREAM).confirmation());
-        assertThat(eventSql.scheduledEvents(null, null, 10))
-                .extracting(ScheduledEvent::id)
-                .containsExactly(kept);
+        eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
+        assertThat(scheduledIds(stream)).isEmpty();
+        assertThat(scheduledIds(other)).containsExactly(kept.toString());
         assertThatExceptionOfType(UnknownStreamException.class)
                 .isThrownBy(() -> schedule(Event.ofText("x"), Duration.ofHours(1)));
     }
 
+    private List<String> scheduledIds(String ofStream) throws SQLException {
+        return Sql.query(database(), "SELECT id FROM eventsql.scheduled_event WHERE stream = ?", ofStream);
+    }
+
     @Test
     void erase_key_deletesItsScheduledEventsButTombstones() throws SQLException {
+        open();
         schedule(Event.ofText("erased", "near"), Duration.ofHours(1));
         schedule(Event.ofText("erased", "far"), Duration.ofDays(10));
         UUID tombstone = schedule(Event.tombstone("erased").withHeaders(Map.of("name", "x")), Duration.ofHours(1));
         UUID other = schedule(Event.ofText("other", "near"), Duration.ofHours(1));
 
-        assertThat(eventSql.erase(STREAM, "erased").isDone()).isTrue();
+        assertThat(eventSql.erase(stream, "erased").isDone()).isTrue();
 
-        assertThat(eventSql.scheduledEvents(null, null, 10))
+        assertThat(eventSql.scheduledEvents(stream, null, 10))
                 .extracting(ScheduledEvent::id)
                 .containsExactlyInAnyOrder(tombstone, other);
-        assertThat(Sql.queryLong(database(), "SELECT count(*) FROM eventsql.scheduled_event WHERE headers IS NOT NULL"))
-                .isZero();
+        assertThat(Sql.query(
+                        database(),
+                        "SELECT id FROM eventsql.scheduled_event WHERE headers IS NOT NULL AND stream = ?",
+                        stream))
+                .isEmpty();
     }
 }

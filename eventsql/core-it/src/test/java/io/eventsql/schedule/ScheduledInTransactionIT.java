@@ -25,7 +25,8 @@ import java.util.UUID;
 import javax.sql.DataSource;
 import org.jooq.SQLDialect;
 import org.jooq.impl.DSL;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -33,23 +34,28 @@ import org.junit.jupiter.api.Timeout;
 /** Goal: an event scheduled in a transaction of the application is scheduled with it or not at all, in any outbox. */
 @Timeout(120)
 class ScheduledInTransactionIT {
-    private static final String STREAM = "reminders";
     private static final Duration DEADLINE = Duration.ofSeconds(120);
 
-    private TestCluster cluster;
-    private HikariDataSource standalone;
-    private EventSql eventSql;
+    private static TestCluster cluster;
+    private static HikariDataSource standalone;
+    private static EventSql eventSql;
 
-    @BeforeEach
-    void open() {
+    private final String stream = TestStreams.newName();
+
+    @BeforeAll
+    static void open() {
         cluster = TestCluster.ofShards(2);
         standalone = TestCluster.pool(TestCluster.newDatabase());
         eventSql = EventSql.builder(cluster.dataSources()).outbox(standalone).build();
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
     }
 
-    @AfterEach
-    void close() {
+    @BeforeEach
+    void createStream() {
+        eventSql.createStream(TestStreams.of(stream).withPartitions(1));
+    }
+
+    @AfterAll
+    static void close() {
         eventSql.close();
         standalone.close();
         cluster.close();
@@ -58,7 +64,7 @@ class ScheduledInTransactionIT {
     private List<String> texts() {
         List<String> all = new ArrayList<>();
         for (int shard = 0; shard < 2; shard++) {
-            eventSql.read(new EventPosition(STREAM, shard, 0, 0), 1_000).stream()
+            eventSql.read(new EventPosition(stream, shard, 0, 0), 1_000).stream()
                     .map(StoredEvent::text)
                     .forEach(all::add);
         }
@@ -80,7 +86,7 @@ class ScheduledInTransactionIT {
                 for (int i = 0; i < 10; i++) {
                     String text = expected.size() + "";
                     Instant due = Instant.now().plusMillis(100L * (i % 3));
-                    eventSql.outbox().schedule(transaction, STREAM, Event.ofText("k" + i, text), due);
+                    eventSql.outbox().schedule(transaction, stream, Event.ofText("k" + i, text), due);
                     expected.add(text);
                 }
                 transaction.commit();
@@ -89,11 +95,11 @@ class ScheduledInTransactionIT {
         await().atMost(DEADLINE).untilAsserted(() -> assertThat(texts()).containsExactlyInAnyOrderElementsOf(expected));
         for (int shard = 0; shard < 2; shard++) {
             int of = shard;
-            List<String> keys = eventSql.read(new EventPosition(STREAM, shard, 0, 0), 1_000).stream()
+            List<String> keys = eventSql.read(new EventPosition(stream, shard, 0, 0), 1_000).stream()
                     .map(StoredEvent::key)
                     .distinct()
                     .toList();
-            assertThat(eventSql.read(new EventPosition(STREAM, 1 - of, 0, 0), 1_000))
+            assertThat(eventSql.read(new EventPosition(stream, 1 - of, 0, 0), 1_000))
                     .noneMatch(e -> keys.contains(e.key()));
         }
     }
@@ -101,13 +107,13 @@ class ScheduledInTransactionIT {
     @Test
     void schedule_rolledBack_isNeverAppended_committedLate_isAppendedAtOnce() throws SQLException {
         try (Connection transaction = begin(standalone)) {
-            eventSql.outbox().schedule(transaction, STREAM, Event.ofText("k", "no"), Instant.now());
+            eventSql.outbox().schedule(transaction, stream, Event.ofText("k", "no"), Instant.now());
             transaction.rollback();
-            UUID id = eventSql.outbox().schedule(transaction, STREAM, Event.ofText("k", "late"), Instant.now());
+            UUID id = eventSql.outbox().schedule(transaction, stream, Event.ofText("k", "late"), Instant.now());
             assertThat(eventSql.cancelScheduled(id)).isFalse();
             // Another event that is due later is appended before the commit.
             eventSql.publisher()
-                    .schedule(STREAM, Event.ofText("k", "before"), Instant.now().plusMillis(50));
+                    .schedule(stream, Event.ofText("k", "before"), Instant.now().plusMillis(50));
             await().atMost(DEADLINE).untilAsserted(() -> assertThat(texts()).containsExactly("before"));
             transaction.commit();
         }
@@ -120,10 +126,10 @@ class ScheduledInTransactionIT {
                 .transactionResult(trx -> eventSql.outbox()
                         .schedule(
                                 trx,
-                                STREAM,
+                                stream,
                                 Event.ofText("k", "x"),
                                 Instant.now().plusSeconds(3_600)));
-        assertThat(eventSql.scheduledEvents(STREAM, null, 10))
+        assertThat(eventSql.scheduledEvents(stream, null, 10))
                 .extracting(ScheduledEvent::id, ScheduledEvent::database)
                 .containsExactly(tuple(id, "outbox0"));
         assertThat(eventSql.scheduleBacklog("outbox0").events()).isOne();
@@ -136,7 +142,7 @@ class ScheduledInTransactionIT {
     void schedule_autocommit_isRejected() throws SQLException {
         try (Connection connection = standalone.getConnection()) {
             assertThatExceptionOfType(InvalidInputException.class)
-                    .isThrownBy(() -> eventSql.outbox().schedule(connection, STREAM, Event.ofText("x"), Instant.now()))
+                    .isThrownBy(() -> eventSql.outbox().schedule(connection, stream, Event.ofText("x"), Instant.now()))
                     .withMessageContaining("autocommit");
         }
     }

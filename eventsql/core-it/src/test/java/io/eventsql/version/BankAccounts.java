@@ -35,8 +35,8 @@ final class BankAccounts {
     }
 
     static void createStreams(EventSql eventSql) {
-        eventSql.createStream(StreamSpec.of(ACCOUNTS).withKeyIndex());
-        eventSql.createStream(StreamSpec.of(SNAPSHOTS).withCompaction(Compaction.DEFAULT));
+        eventSql.createStream(StreamSpec.of(ACCOUNTS).withPartitions(2).withKeyIndex());
+        eventSql.createStream(StreamSpec.of(SNAPSHOTS).withPartitions(2).withCompaction(Compaction.DEFAULT));
     }
 
     private Aggregate load(String account) {

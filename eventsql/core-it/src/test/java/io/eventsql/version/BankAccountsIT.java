@@ -43,7 +43,7 @@ class BankAccountsIT {
             bank.deposit("a", 100);
             assertThat(bank.withdraw("a", 60)).isTrue();
             assertThat(bank.withdraw("a", 60)).isFalse();
-            for (int i = 0; i < 120; i++) {
+            for (int i = 0; i < 60; i++) {
                 bank.deposit("a", 1);
                 assertThat(bank.withdraw("a", 1)).isTrue();
             }
@@ -51,11 +51,11 @@ class BankAccountsIT {
             assertThat(eventSql.loadAggregate(BankAccounts.ACCOUNTS, "a", BankAccounts.SNAPSHOTS))
                     .satisfies(account -> {
                         assertThat(account.snapshot()).isPresent();
-                        assertThat(account.events()).hasSizeLessThan(100);
-                        assertThat(account.version()).isEqualTo(242);
+                        assertThat(account.events()).hasSizeLessThan(60);
+                        assertThat(account.version()).isEqualTo(122);
                     });
             assertThat(eventSql.loadAggregate(BankAccounts.ACCOUNTS, "a").events())
-                    .hasSize(242);
+                    .hasSize(122);
         }
     }
 
@@ -72,7 +72,7 @@ class BankAccountsIT {
             }
             List<ChildProcess> processes = new ArrayList<>();
             try {
-                for (int i = 0; i < 3; i++) {
+                for (int i = 0; i < 2; i++) {
                     processes.add(start(eventsDb, random));
                 }
                 for (ChildProcess process : processes) {

@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
@@ -35,7 +36,7 @@ import org.junit.jupiter.api.Test;
  */
 class CompetingWritersIT {
     private static final int WRITERS = Integer.getInteger("eventsql.test.writers", 16);
-    private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 2);
+    private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 1);
     private static final int KEYS = 10;
     /** One append in this number is cut. */
     private static final int CUT_ONE_IN = Integer.getInteger("eventsql.test.cutOneIn", 12);
@@ -80,12 +81,15 @@ class CompetingWritersIT {
                         .withKeyVersions());
     }
 
-    private CompetingWriters run(String stream, Random random, AutoCloseable faults) throws Exception {
+    /** Runs the writers for some time, and longer until there is enough of what the test needs. */
+    private CompetingWriters run(String stream, Random random, AutoCloseable faults, Callable<Boolean> isEnough)
+            throws Exception {
         CompetingWriters writers = new CompetingWriters(stream, KEYS, WRITERS);
         long startedAt = System.nanoTime();
         writers.start(instances, random);
         faults.close();
         TimeUnit.NANOSECONDS.sleep(startedAt + TimeUnit.SECONDS.toNanos(RUN_SECONDS) - System.nanoTime());
+        await().atMost(Duration.ofSeconds(120)).until(isEnough);
         double seconds = (System.nanoTime() - startedAt) / 1e9;
         long successes = writers.successes();
         writers.stop();
@@ -103,7 +107,7 @@ class CompetingWritersIT {
     void publish_competingWriters_versionsHaveNoGap() throws Exception {
         Random random = Seeds.random("CompetingWritersIT.calm");
         open("calm", eventsDb.jdbcUrl(), Settings.builder().build());
-        CompetingWriters writers = run("calm", random, () -> {});
+        CompetingWriters writers = run("calm", random, () -> {}, () -> true);
         writers.verify(instances.getFirst(), read("calm"));
     }
 
@@ -134,7 +138,8 @@ class CompetingWritersIT {
                         case 2 -> RequestFault.CUT_WITHIN_RESPONSE;
                         default -> RequestFault.CUT_BEFORE_RESPONSE;
                     };
-                }));
+                }),
+                () -> faults.get() > 0);
         proxy.heal();
         System.out.println(faults + " appends cut");
         assertThat(faults.get()).isPositive();
@@ -161,7 +166,8 @@ class CompetingWritersIT {
                     case 0 -> RequestFault.HOLD_REQUEST;
                     case 1 -> RequestFault.HOLD_RESPONSE;
                     default -> null;
-                }));
+                }),
+                () -> true);
         proxy.heal();
         await().atMost(Duration.ofSeconds(120)).until(() -> proxy.heldConnections() == 0);
         await().atMost(Duration.ofSeconds(120)).until(() -> {

@@ -70,8 +70,8 @@ class ReservedKeysOutboxIT {
                         .build()) {
             open(both);
             DataSource shard = cluster.dataSources().get(1);
-            List<String> keys = keysOfShard1(200);
-            int[] reserved = {50, 100, 150};
+            List<String> keys = keysOfShard1(100);
+            int[] reserved = {25, 50, 75};
             List<Connection> transactions = new ArrayList<>();
             try {
                 for (int i : reserved) {
@@ -126,7 +126,7 @@ class ReservedKeysOutboxIT {
         open(cluster.open());
         DataSource shard = cluster.dataSources().getFirst();
         Instant due = Instant.now().plusSeconds(10);
-        for (int i = 0; i < 50; i++) {
+        for (int i = 0; i < 25; i++) {
             eventSql.publisher().publish(STREAM, Event.ofText("k" + i, "1"));
             eventSql.publisher().schedule(STREAM, Event.ofText("k" + i, "2"), due);
         }

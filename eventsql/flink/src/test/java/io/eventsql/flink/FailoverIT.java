@@ -34,8 +34,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class FailoverIT {
     private static final String SEED = "eventsql.test.seed";
-    private static final int FIRST_PART = 500;
-    private static final int EVENTS = 2_000;
+    private static final int FIRST_PART = 300;
+    private static final int EVENTS = 1_000;
     private static final int FAILURES = 4;
 
     /** Fails when it has mapped certain numbers of events, in all its attempts. */

@@ -27,13 +27,14 @@ import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.apache.flink.configuration.CheckpointingOptions;
 import org.apache.flink.configuration.Configuration;
+import org.apache.flink.configuration.CoreOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Two shards on a server that the tests of this JVM share, the core library that publishes to them, and the sources that read
- * them on a mini cluster.
+ * them on a mini cluster, which they share, too.
  */
 public final class FlinkFixture implements AutoCloseable {
     private static final int SHARDS = 2;
@@ -51,8 +52,10 @@ public final class FlinkFixture implements AutoCloseable {
 
     private static final class Server {
         static final String TABLES = "tables";
-        static final EmbeddedEventsDb DB =
-                EmbeddedEventsDb.builder().setting("shared_buffers", "32MB").start();
+        static final EmbeddedEventsDb DB = EmbeddedEventsDb.builder()
+                .setting("shared_buffers", "32MB")
+                .setting("autovacuum_naptime", "1h") // else each database is visited four times a minute
+                .start();
 
         static {
             Settings settings = Settings.builder().build();
@@ -73,6 +76,7 @@ public final class FlinkFixture implements AutoCloseable {
             HikariConfig config = new HikariConfig();
             config.setDataSource(databases.get(i));
             config.setMaximumPoolSize(20);
+            config.setMinimumIdle(1);
             pools.add(new HikariDataSource(config));
         }
         eventSql = EventSql.builder(pools).build();
@@ -135,15 +139,15 @@ public final class FlinkFixture implements AutoCloseable {
                 .formatted(String.join(";", urls), server.username(), server.password(), stream);
     }
 
-    /** Returns an environment that runs jobs on a mini cluster in this JVM, and restarts them a few times. */
+    /** Returns an environment that runs jobs on the mini cluster of this JVM, and restarts them a few times. */
     public static StreamExecutionEnvironment environment(int parallelism) {
         Configuration configuration = new Configuration();
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY, "fixed-delay");
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, RESTARTS_MAX);
         configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, Duration.ofMillis(1));
         configuration.set(CheckpointingOptions.CHECKPOINTING_INTERVAL, CHECKPOINTS);
-        StreamExecutionEnvironment environment =
-                StreamExecutionEnvironment.createLocalEnvironment(parallelism, configuration);
+        configuration.set(CoreOptions.DEFAULT_PARALLELISM, parallelism);
+        StreamExecutionEnvironment environment = FlinkCluster.environment(configuration);
         environment.setParallelism(parallelism);
         return environment;
     }

@@ -26,8 +26,8 @@ class PartitionSplitReaderIT {
     @Test
     void fetch_oneShardUnavailable_readsTheOtherUntilTheTimeout() throws Exception {
         try (FlinkFixture fixture = new FlinkFixture()) {
-            fixture.eventSql.createStream(StreamSpec.of("half"));
-            fixture.publish("half", 0, 300);
+            fixture.eventSql.createStream(StreamSpec.of("half").withPartitions(2));
+            fixture.publish("half", 0, 100);
             List<PartitionRange> ranges;
             try (EventReader reader = fixture.settings("half", StreamPosition.EARLIEST, null, fixture.urls())
                     .openReader()) {

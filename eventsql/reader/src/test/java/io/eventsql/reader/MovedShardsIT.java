@@ -27,7 +27,7 @@ class MovedShardsIT {
         try (TestDatabases two = new TestDatabases(2)) {
             two.eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
             List<DataSource> all = new ArrayList<>(two.shards);
-            all.add(TestDatabases.server().createDatabase("reader_added"));
+            all.add(TestDatabases.newDatabase());
             StreamPartition removed = new StreamPartition(STREAM, 2, 0);
             ReadPosition position;
             List<HikariDataSource> pools = all.stream().map(TestDatabases::pool).toList();

@@ -14,7 +14,8 @@ import io.eventsql.spring.fixture.TestServer;
 import java.util.List;
 import java.util.Map;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
@@ -29,8 +30,11 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
 
 /** The template in a plain Spring application. */
 class EventSqlTemplateWithoutBootIT {
-    private TestPools pools;
-    private AnnotationConfigApplicationContext application;
+    private static TestPools pools;
+    private static AnnotationConfigApplicationContext application;
+
+    /** The offset of the first event of the test. */
+    private long from;
 
     @Configuration(proxyBeanMethods = false)
     @EnableTransactionManagement
@@ -92,8 +96,8 @@ class EventSqlTemplateWithoutBootIT {
         }
     }
 
-    @BeforeEach
-    void start() {
+    @BeforeAll
+    static void start() {
         pools = new TestPools();
         application = new AnnotationConfigApplicationContext();
         application.registerBean(DataSource.class, () -> pools.pool(TestServer.newDatabase()));
@@ -101,14 +105,19 @@ class EventSqlTemplateWithoutBootIT {
         application.refresh();
     }
 
-    @AfterEach
-    void stop() {
+    @AfterAll
+    static void stop() {
         application.close();
         pools.close();
     }
 
+    @BeforeEach
+    void skipEventsOfOtherTests() {
+        from = stored().size();
+    }
+
     private List<StoredEvent> stored() {
-        return application.getBean(EventSql.class).read(new EventPosition("orders", 0, 0, 0), 100);
+        return application.getBean(EventSql.class).read(new EventPosition("orders", 0, 0, from), 100);
     }
 
     @Test
@@ -120,9 +129,9 @@ class EventSqlTemplateWithoutBootIT {
         orders.place("4712", true);
         await().until(() -> stored().size() == 2);
         assertThat(events.publish("orders", "4713", Map.of("id", "4713")))
-                .contains(new EventPosition("orders", 0, 0, 2));
+                .contains(new EventPosition("orders", 0, 0, from + 2));
         assertThat(events.publishAll("orders", List.of(OutgoingEvent.of("4714", "x"))))
-                .containsExactly(new EventPosition("orders", 0, 0, 3));
+                .containsExactly(new EventPosition("orders", 0, 0, from + 3));
 
         assertThat(stored()).extracting(StoredEvent::key).containsExactly("4712", "4712", "4713", "4714");
         assertThat(stored().getFirst().text()).isEqualTo("{\"id\":\"4712\"}");

@@ -52,6 +52,7 @@ abstract class TemplateFixture {
         shared.registerBean(DataSource.class, () -> newDatabase(SHARED_POOLS));
         TestPropertyValues.of(
                         "eventsql.streams.orders.partitions=1",
+                        "eventsql.streams.accounts.partitions=1",
                         "eventsql.streams.accounts.key-tracking=versions",
                         "eventsql.create-missing-streams=true")
                 .applyTo(shared);

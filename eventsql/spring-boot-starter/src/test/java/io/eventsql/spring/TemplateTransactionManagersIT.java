@@ -141,7 +141,8 @@ class TemplateTransactionManagersIT extends TemplateFixture {
                 });
                 app.transaction().executeWithoutResult(status -> {
                     app.events().publish("orders", "committed", "2");
-                    app.eventSql().createStream(StreamSpec.of("created_alongside"));
+                    app.eventSql()
+                            .createStream(StreamSpec.of("created_alongside").withPartitions(1));
                     assertThat(app.keys()).hasSize(before);
                 });
 

@@ -2,8 +2,8 @@ package io.eventsql.runner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.testing.ResultSchema;
+import io.eventsql.runner.testing.TestDatabase;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -21,10 +21,10 @@ import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/** A server for the parts of the limits, and access to their results. */
+/** A database for the parts of the limits, and access to their results. */
 @Timeout(120)
 abstract class LimitsFixture {
-    private static EventsDb server;
+    private static TestDatabase database;
 
     @TempDir
     private Path folder;
@@ -33,23 +33,20 @@ abstract class LimitsFixture {
     final StringWriter err = new StringWriter();
 
     @BeforeAll
-    static void startServer() throws SQLException {
-        server = EventsDb.start();
-        try (var connection = server.adminDataSource().getConnection();
-                var statement = connection.createStatement()) {
-            statement.execute("GRANT pg_monitor, pg_checkpoint TO eventsql");
-        }
+    static void createDatabase() throws SQLException {
+        database = TestDatabase.create();
+        TestDatabase.executeAsAdmin("GRANT pg_monitor, pg_checkpoint TO eventsql");
     }
 
     @AfterAll
-    static void stopServer() {
-        server.close();
+    static void dropDatabase() throws SQLException {
+        database.close();
     }
 
     /** Runs a part with numbers and checks that it prints and writes its report. */
     JsonNode limits(String... numbers) throws IOException {
         int status = run(
-                Map.of("DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password()),
+                database.environment(),
                 Stream.of(numbers).map(number -> "--set=limits." + number).toArray(String[]::new));
         assertThat(status).as(err.toString()).isZero();
         Path result = folder.resolve("append/result.json");
@@ -119,7 +116,7 @@ abstract class LimitsFixture {
     }
 
     static String query(String sql) throws SQLException {
-        try (var connection = server.dataSource().getConnection();
+        try (var connection = database.dataSource().getConnection();
                 var statement = connection.createStatement();
                 var row = statement.executeQuery(sql)) {
             row.next();

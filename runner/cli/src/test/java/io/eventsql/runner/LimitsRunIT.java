@@ -84,7 +84,7 @@ class LimitsRunIT extends LimitsFixture {
 
     @Test
     void limits_large_comparesStreamsWithTheGivenNumbersOfEvents() throws IOException, SQLException {
-        JsonNode result = limits("parts=[large]", "large_events=100000", "rounds=2", "round_seconds=0.1");
+        JsonNode result = limits("parts=[large]", "large_events=100000", "rounds=1", "round_seconds=0.1");
 
         double large = value(result, "large", "streams", "large", "events");
         assertThat(large).isGreaterThan(100_000);
@@ -92,9 +92,8 @@ class LimitsRunIT extends LimitsFixture {
                 .isGreaterThan(50_000)
                 .isLessThan(large);
         assertThat(value(result, "large", "streams", "large", "append_locks")).isPositive();
-        assertThat(figure(result, "large", "large / small", "publish", "value")
-                        .get("low")
-                        .asDouble())
+        assertThat(value(result, "large", "large / small", "publish", "value")).isPositive();
+        assertThat(value(result, "large", "large / small", "end to end", "value"))
                 .isPositive();
         assertThat(query("SELECT bool_and(n = h.next_offset - h.log_start) FROM eventsql.partition_head h"
                         + " JOIN (SELECT partition, count(*) AS n FROM eventsql.events_limits_large_"

@@ -9,23 +9,25 @@ import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.EpochMicros;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.result.JsonFiles;
 import io.eventsql.runner.result.RunnerResult;
 import io.eventsql.runner.testing.ResultSchema;
 import io.eventsql.runner.testing.StubApp;
+import io.eventsql.runner.testing.TestDatabase;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.SQLException;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
-import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -36,24 +38,28 @@ import tools.jackson.databind.JsonNode;
 /** Runs the command with two real databases, a consumer of their stream, and a stub app for the barrier. */
 @Timeout(120)
 class PublishCommandIT {
-    private static EventsDb server;
-    private static List<DataSource> databases;
+    private static final long POLL_NANOS = Duration.ofMillis(10).toNanos();
+
+    private static List<TestDatabase> databases;
     private static EventSql eventSql;
 
     @TempDir
     private Path folder;
 
     @BeforeAll
-    static void startServer() {
-        server = EventsDb.start();
-        databases = List.of(server.createDatabase("first"), server.createDatabase("second"));
-        eventSql = EventSql.builder(databases).build();
+    static void createDatabases() {
+        databases = List.of(TestDatabase.create(), TestDatabase.create());
+        eventSql = EventSql.builder(
+                        databases.stream().map(TestDatabase::dataSource).toList())
+                .build();
     }
 
     @AfterAll
-    static void stopServer() {
+    static void dropDatabases() throws SQLException {
         eventSql.close();
-        server.close();
+        for (TestDatabase database : databases) {
+            database.close();
+        }
     }
 
     @Test
@@ -73,7 +79,7 @@ class PublishCommandIT {
         List<StoredEvent> events = publish("at_a_rate", environment);
 
         int secondShard = eventSql.shards().stream()
-                .filter(shard -> shard.dataSource().equals(databases.get(1)))
+                .filter(shard -> shard.dataSource().equals(databases.get(1).dataSource()))
                 .findFirst()
                 .orElseThrow()
                 .number();
@@ -206,7 +212,7 @@ class PublishCommandIT {
 
     private static void awaitHeldByOne(String stream) {
         while (eventSql.consumer(stream, "app").state().stream().anyMatch(partition -> partition.member() == null)) {
-            Thread.onSpinWait();
+            LockSupport.parkNanos(POLL_NANOS);
         }
     }
 
@@ -234,9 +240,9 @@ class PublishCommandIT {
 
     private Map<String, String> environment(String stream, Map<String, String> more) {
         Map<String, String> all = new HashMap<>(more);
-        all.putAll(Map.of(
-                "DB_URLS", server.jdbcUrl("first") + "," + server.jdbcUrl("second"), "DB_USER", server.username()));
-        all.putAll(Map.of("DB_PASSWORD", server.password(), "RUNNERS", "2", "PARTITIONS", "3", "STREAM", stream));
+        all.putAll(TestDatabase.environment(
+                databases.get(0).url() + "," + databases.get(1).url()));
+        all.putAll(Map.of("RUNNERS", "2", "PARTITIONS", "3", "STREAM", stream));
         all.put("RUNNER_RESULT", folder.resolve("runner.json").toString());
         return all;
     }

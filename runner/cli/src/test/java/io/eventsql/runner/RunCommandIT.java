@@ -3,7 +3,6 @@ package io.eventsql.runner;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.tuple;
 
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.result.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
@@ -11,6 +10,7 @@ import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.testing.ResultSchema;
+import io.eventsql.runner.testing.TestDatabase;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -20,14 +20,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
-import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -42,7 +39,7 @@ import picocli.CommandLine;
 /** Runs workloads on a real database, and in a process that receives SIGTERM. */
 @Timeout(120)
 class RunCommandIT {
-    private static EventsDb server;
+    private static TestDatabase database;
 
     private final StringWriter out = new StringWriter();
     private final StringWriter err = new StringWriter();
@@ -51,14 +48,13 @@ class RunCommandIT {
     private Path folder;
 
     @BeforeAll
-    static void startServer() {
-        server = EventsDb.start();
-        server.createDatabase("workloads");
+    static void createDatabase() {
+        database = TestDatabase.create();
     }
 
     @AfterAll
-    static void stopServer() {
-        server.close();
+    static void dropDatabase() throws SQLException {
+        database.close();
     }
 
     @Test
@@ -174,8 +170,7 @@ class RunCommandIT {
 
     /** Records the age of the oldest idle snapshot in transactions, -1 for none, twenty times per second. */
     private static void watchSnapshots(List<Long> ages, AtomicBoolean ended) {
-        try (Connection connection =
-                        DriverManager.getConnection(server.jdbcUrl("workloads"), server.username(), server.password());
+        try (Connection connection = database.dataSource().getConnection();
                 PreparedStatement statement = connection.prepareStatement(
                         "SELECT coalesce(max(age(backend_xmin)), -1) FROM (SELECT pg_sleep(0.05)) AS pause"
                                 + " LEFT JOIN pg_stat_activity ON state = 'idle in transaction'")) {
@@ -324,11 +319,7 @@ class RunCommandIT {
     }
 
     private int execute(String... arguments) {
-        Map<String, String> environment = new HashMap<>();
-        environment.put("DB_URLS", server.jdbcUrl("workloads"));
-        environment.put("DB_USER", server.username());
-        environment.put("DB_PASSWORD", server.password());
-        CommandLine commandLine = Runner.commandLine(environment);
+        CommandLine commandLine = Runner.commandLine(database.environment());
         commandLine.setOut(new PrintWriter(out, true));
         commandLine.setErr(new PrintWriter(err, true));
         return commandLine.execute(arguments);

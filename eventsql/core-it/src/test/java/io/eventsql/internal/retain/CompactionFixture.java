@@ -100,6 +100,13 @@ final class CompactionFixture implements AutoCloseable {
         }
     }
 
+    /** Ends the compaction of all streams: what each test does that shares the database with others of its class. */
+    void stopCompacting() {
+        eventSql.streams().stream()
+                .filter(stream -> stream.compaction() != null)
+                .forEach(stream -> eventSql.alterStream(stream.withCompaction(null)));
+    }
+
     /** Makes everything older, as if the time had passed. */
     void age(String stream, Duration time) throws SQLException {
         String past = " - interval '" + time.toMillis() + " ms'";

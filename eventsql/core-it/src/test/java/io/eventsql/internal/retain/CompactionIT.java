@@ -45,6 +45,7 @@ import java.util.Random;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -54,8 +55,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** Segments of 100 events are compacted; readers find what is left, and what compaction has not removed is still missing. */
 @Timeout(120)
 class CompactionIT {
-    private static CompactionFixture fixture;
-    private static EventSql eventSql;
+    static CompactionFixture fixture;
+    static EventSql eventSql;
 
     private final Random random = Seeds.random("CompactionIT");
     private final StreamSpec stream = CompactionFixture.newStream(storage());
@@ -67,6 +68,11 @@ class CompactionIT {
         eventSql = fixture.eventSql;
     }
 
+    @AfterEach
+    void stopCompacting() {
+        fixture.stopCompacting();
+    }
+
     @AfterAll
     static void close() {
         fixture.close();
@@ -75,6 +81,11 @@ class CompactionIT {
     /** Returns how the streams of these tests keep their events. */
     Storage storage() {
         return Storage.ROWS;
+    }
+
+    /** Skips a test whose code is the same for both storages. */
+    private void assumeRows() {
+        assumeThat(storage()).as("the same for both storages").isEqualTo(Storage.ROWS);
     }
 
     private List<String> randomKeys(int events, int keys) {
@@ -120,7 +131,8 @@ class CompactionIT {
             assertThat(stored).containsAll(left(keys, keys.size() / 100 * 100));
             assertThat(stored.getLast()).isEqualTo(keys.size() - 1L);
         }
-        List<String> same = randomKeys(2_000, 300); // as many as all clean ones: all dirty segments are compacted
+        List<String> same =
+                randomKeys(1_000, 300); // more than half of the clean ones: all dirty segments are compacted
         keys.addAll(same);
         fixture.publish(name, same);
         fixture.compact();
@@ -132,15 +144,15 @@ class CompactionIT {
             value = HandlerMode.class,
             names = {"SINGLE", "BATCH", "KEYS", "TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
     void consumer_getsWhatIsLeft_andCommitsTheHead(HandlerMode mode) throws SQLException {
-        assumeThat(storage() == Storage.ROWS || mode == HandlerMode.SINGLE || mode == HandlerMode.TRANSACTIONAL_BATCH)
-                .as("gaps are the same in pages of both storages")
-                .isTrue();
+        if (mode != HandlerMode.SINGLE) { // gaps are the same in pages of both storages
+            assumeRows();
+        }
         eventSql.createStream(stream);
-        fixture.publish(name, randomKeys(2_500, 5 + random.nextInt(100)));
+        fixture.publish(name, randomKeys(1_200, 5 + random.nextInt(100)));
         fixture.compact();
         fixture.publish(name, randomKeys(50, 10));
         List<Long> stored = fixture.offsets(name, 0);
-        assertThat(stored).hasSizeLessThan(1_000);
+        assertThat(stored).hasSizeLessThan(500);
 
         Queue<String> missing = new ConcurrentLinkedQueue<>();
         Handled handled = new Handled();
@@ -158,7 +170,7 @@ class CompactionIT {
         try (process;
                 Subscription ignored = subscribe(process, spec, mode, handled)) {
             await().atMost(Duration.ofSeconds(120))
-                    .untilAsserted(() -> assertThat(state().nextOffset()).isEqualTo(2_550));
+                    .untilAsserted(() -> assertThat(state().nextOffset()).isEqualTo(1_250));
             assertThat(state().status()).isEqualTo(Status.RUNNING);
         }
         List<Long> offsets = handled.events().stream().map(StoredEvent::offset).toList();
@@ -186,8 +198,9 @@ class CompactionIT {
 
     @Test
     void batchHandlerFails_eventsAroundGapsAreHandledOneByOne() throws SQLException {
+        assumeRows();
         eventSql.createStream(stream);
-        fixture.publish(name, randomKeys(1_000, 50));
+        fixture.publish(name, randomKeys(500, 50));
         fixture.compact();
         List<Long> stored = fixture.offsets(name, 0);
         for (boolean isTransactional : new boolean[] {false, true}) {
@@ -204,7 +217,7 @@ class CompactionIT {
                                         .state()
                                         .getFirst()
                                         .nextOffset())
-                                .isEqualTo(1_000));
+                                .isEqualTo(500));
             }
             assertThat(handled.events().stream().map(StoredEvent::offset)).containsExactlyElementsOf(stored);
         }
@@ -261,10 +274,10 @@ class CompactionIT {
     @Test
     void read_passesWhatWasRemoved() throws SQLException {
         eventSql.createStream(stream);
-        fixture.publish(name, randomKeys(1_530, 30));
+        fixture.publish(name, randomKeys(1_230, 30));
         fixture.compact();
         List<Long> stored = fixture.offsets(name, 0);
-        for (long from : new long[] {0, 1, 777, 1_499, 1_500}) {
+        for (long from : new long[] {0, 1, 777, 1_199, 1_200}) {
             assertThat(fixture.readAll(name, 0, from, 1 + random.nextInt(40)))
                     .extracting(StoredEvent::offset)
                     .containsExactlyElementsOf(
@@ -300,6 +313,7 @@ class CompactionIT {
 
     @Test
     void tombstone_abandonedConsumer_doesNotKeepIt() throws SQLException {
+        assumeRows();
         eventSql.createStream(stream);
         long tombstone = fixture.appendTombstone(name, 0, "a");
         fixture.endSegment(stream);
@@ -403,7 +417,7 @@ class CompactionIT {
     @Test
     void clear_countsWhatIsLeft() throws SQLException {
         eventSql.createStream(stream);
-        fixture.publish(name, randomKeys(1_050, 10));
+        fixture.publish(name, randomKeys(550, 10));
         fixture.compact();
         long left = fixture.offsets(name, 0).size();
         var preview = eventSql.previewClear(name);
@@ -412,7 +426,7 @@ class CompactionIT {
         fixture.compact();
         fixture.publish(name, randomKeys(250, 10));
         fixture.compact();
-        assertThat(fixture.readAll(name, 0, 1_050, 100))
+        assertThat(fixture.readAll(name, 0, 550, 100))
                 .extracting(StoredEvent::offset)
                 .containsExactlyElementsOf(fixture.offsets(name, 0));
         assertThatExceptionOfType(OffsetOutOfRangeException.class).isThrownBy(() -> eventSql.read(at(0), 10));
@@ -427,7 +441,7 @@ class CompactionIT {
     @Test
     void merge_numberOfTablesDependsOnWhatIsLeft() throws SQLException {
         eventSql.createStream(stream);
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < 20; i++) {
             fixture.publish(name, randomKeys(200, 20));
             fixture.compact();
             assertThat(fixture.segments(name)).hasSizeLessThan(20);
@@ -437,14 +451,15 @@ class CompactionIT {
 
     @Test
     void merge_transactionHasReadTheStreamBySql_publishingContinues() throws SQLException {
+        assumeRows();
         eventSql.createStream(stream);
-        fixture.publish(name, randomKeys(2_000, 20));
+        fixture.publish(name, randomKeys(1_200, 20));
         try (Connection reader = fixture.database.getConnection()) {
             reader.setAutoCommit(false);
             Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + name);
             fixture.compact();
             fixture.publish(name, randomKeys(10, 20));
-            assertThat(closedSegments()).hasSize(20);
+            assertThat(closedSegments()).hasSize(12);
             assertThat(Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + name))
                     .isNotEmpty();
             reader.rollback();
@@ -469,7 +484,7 @@ class CompactionIT {
     @Test
     void mergeAndRewrite_duringAFetch_itFindsAllEventsOfItsSnapshot() throws SQLException {
         eventSql.createStream(stream);
-        fixture.publish(name, randomKeys(2_000, 20));
+        fixture.publish(name, randomKeys(1_200, 20));
         try (Connection reader = fixture.database.getConnection()) {
             reader.setAutoCommit(false);
             reader.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
@@ -494,11 +509,13 @@ class CompactionIT {
                 .isEqualTo("40001");
         Sql.execute(
                 fixture.database, "UPDATE eventsql.replaced_table SET replaced_at = replaced_at - interval '1 minute'");
-        fixture.compact();
-        fixture.compact(); // up to twenty tables are dropped in a round
-        fixture.compact();
-        assertThat(Sql.queryLong(fixture.database, "SELECT count(*) FROM eventsql.replaced_table"))
-                .isZero();
+        await().atMost(Duration.ofMinutes(1))
+                .untilAsserted(
+                        () -> { // up to twenty tables are dropped in a round
+                            fixture.compact();
+                            assertThat(Sql.queryLong(fixture.database, "SELECT count(*) FROM eventsql.replaced_table"))
+                                    .isZero();
+                        });
     }
 
     private String fetch() {
@@ -511,6 +528,7 @@ class CompactionIT {
 
     @Test
     void rewrite_olderSnapshotIsOpen_isRepeatedLater() throws SQLException {
+        assumeRows();
         StreamSpec large = stream.withSegmentSize(5_000);
         eventSql.createStream(large);
         for (int i = 0; i < 5; i++) {
@@ -535,8 +553,8 @@ class CompactionIT {
 
     @Test
     void step_costIsBounded() throws SQLException {
-        eventSql.createStream(stream.withSegmentSize(20_000));
-        for (int i = 0; i < 40; i++) {
+        eventSql.createStream(stream.withSegmentSize(12_000));
+        for (int i = 0; i < 13; i++) {
             fixture.publish(name, randomKeys(1_000, 1_000_000));
         }
         long stepMax = 0;
@@ -613,6 +631,7 @@ class CompactionIT {
     /** A trigger of the application, a damaged block, a time limit of the role: whatever it is, other streams are compacted. */
     @Test
     void stepFailsInOneStream_othersAreCompacted_andItIsLogged() throws SQLException {
+        assumeRows();
         eventSql.createStream(stream);
         StreamSpec other = CompactionFixture.newStream(storage());
         eventSql.createStream(other);

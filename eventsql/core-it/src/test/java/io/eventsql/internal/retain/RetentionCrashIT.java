@@ -50,18 +50,18 @@ import org.postgresql.ds.PGSimpleDataSource;
  * early. The start of each log is compared with the limit all the time. At the end the catalog is compared with the tables,
  * and the log with what was acknowledged.
  *
- * <p>{@code -Deventsql.test.retentionKills=N} kills N times instead of 8.
+ * <p>{@code -Deventsql.test.retentionKills=N} kills N times instead of 4.
  */
 @Timeout(180)
 class RetentionCrashIT {
-    private static final int KILLS = Integer.getInteger("eventsql.test.retentionKills", 8);
+    private static final int KILLS = Integer.getInteger("eventsql.test.retentionKills", 4);
     private static final int PROCESSES = 2;
     private static final int KILL_INTERVAL_MS_MAX = 800;
     /** Segments of 100 events end many times between two kills nevertheless. */
     private static final int PUBLISH_PAUSE_MAX_MS = 25;
 
     private static final int PARTITIONS = 3;
-    private static final long EVENTS_MAX = 1_000;
+    private static final long EVENTS_MAX = 500;
     /** Generous, so that only a hang fails. */
     private static final Duration DEADLINE = Duration.ofSeconds(120);
 

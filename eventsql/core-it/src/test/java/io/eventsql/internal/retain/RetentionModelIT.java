@@ -17,7 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.stream.LongStream;
-import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
@@ -41,7 +41,7 @@ class RetentionModelIT {
     /** What a consumer has handled, and when it last committed, of each partition. */
     private record Consumer(long[] next, Duration[] committedAt) {}
 
-    @RepeatedTest(2)
+    @Test
     void randomOperations_expireExactlyWhatThePoliciesSay() throws SQLException {
         for (int partition = 0; partition < PARTITIONS; partition++) {
             publishedAt.add(new ArrayList<>());

@@ -100,7 +100,7 @@ class SegmentEndIT {
     @Test
     void largeSegment_endsWithAValidatedConstraint() throws Exception {
         fixture.eventSql.createStream(spec);
-        publishLarge(40_000);
+        publishLarge(20_000);
         fixture.age(stream, Duration.ofHours(4));
         assertThat(end()).isEqualTo("large");
         int id = fixture.streamId(stream);
@@ -110,7 +110,7 @@ class SegmentEndIT {
         Sql.query(fixture.database, "SELECT eventsql.check_segment_end_v1(?, 0)", id);
         fixture.publish(stream, 10);
         assertThat(end()).isEqualTo("ended");
-        assertThat(fixture.segments(stream).getFirst()).startsWith("0-24");
+        assertThat(fixture.segments(stream).getFirst()).startsWith("0-22");
         assertThat(Sql.query(
                         fixture.database,
                         "SELECT conname FROM pg_constraint WHERE conname = 'eventsql_end' AND conrelid = "
@@ -149,8 +149,8 @@ class SegmentEndIT {
     /** Its places would last for years, if hardly any event arrives any more. */
     @Test
     void largeEventsInASmallSegment_thenNearlyNone_endsInTime() throws Exception {
-        fixture.eventSql.createStream(spec.withSegmentSize(100_000));
-        publishLarge(40_000);
+        fixture.eventSql.createStream(spec.withSegmentSize(50_000));
+        publishLarge(20_000);
         fixture.age(stream, Duration.ofHours(4));
         int steps = 0;
         while (begin()) {
@@ -158,9 +158,9 @@ class SegmentEndIT {
             assertThat(end()).isEqualTo("ended");
             assertThat(++steps).isLessThan(10);
         }
-        assertThat(fixture.segments(stream).getFirst()).startsWith("0-40001 ");
+        assertThat(fixture.segments(stream).getFirst()).startsWith("0-20001 ");
         fixture.publish(stream, 10);
-        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 39_999), 100))
+        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 19_999), 100))
                 .hasSize(11);
     }
 

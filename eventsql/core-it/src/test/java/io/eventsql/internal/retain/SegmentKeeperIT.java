@@ -137,8 +137,8 @@ class SegmentKeeperIT {
         try (CapturedLog log = CapturedLog.ofAppending();
                 EventSql other = cluster.open(settings -> settings.maxBatchEvents(BATCH));
                 ExecutorService executor = Executors.newSingleThreadExecutor()) {
-            Future<EventPosition> published = executor.submit(() -> publish(other.publisher(), 0, 5_000));
-            publish(publisher, 5_000, 10_000);
+            Future<EventPosition> published = executor.submit(() -> publish(other.publisher(), 0, 2_000));
+            publish(publisher, 2_000, 4_000);
             published.get(120, TimeUnit.SECONDS);
             assertThat(log.lines()).isEmpty();
         }
@@ -221,7 +221,7 @@ class SegmentKeeperIT {
             Shards shards = Shards.open(restored.dataSources(), Settings.defaults());
             Shard shard = shards.get(0);
             StreamSpec spec = StreamSpec.of("a").withPartitions(1).withSegmentSize(SEGMENT_SIZE);
-            shard.ensureStream(spec); // remembers the id
+            shard.streams().ensure(spec); // remembers the id
             SegmentKeeper keeper = new SegmentKeeper();
             shard.addAnchors(keeper::forget);
             Sql.execute(

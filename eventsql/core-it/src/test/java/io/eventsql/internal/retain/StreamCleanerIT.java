@@ -108,13 +108,13 @@ class StreamCleanerIT {
         try (ExecutorService threads = Executors.newSingleThreadExecutor()) {
             Future<List<EventPosition>> publishing = threads.submit(() -> {
                 List<EventPosition> positions = new ArrayList<>();
-                while (!ended.get() || positions.size() < 1_000) {
+                while (!ended.get() || positions.size() < 500) {
                     positions.addAll(eventSql.publisher().publishAll(stream, events(0, 7)));
                 }
                 return positions;
             });
             try {
-                for (int i = 0; i < 5; i++) {
+                for (int i = 0; i < 3; i++) {
                     long before = head();
                     await().until(() -> head() > before + 120);
                     eventSql.clear(stream, eventSql.previewClear(stream).confirmation());

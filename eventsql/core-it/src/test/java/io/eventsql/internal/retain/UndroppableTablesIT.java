@@ -15,8 +15,9 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -25,19 +26,25 @@ import org.junit.jupiter.api.Timeout;
 class UndroppableTablesIT {
     private static final String VIEW = "public.of_one_table";
 
+    private static RetentionFixture fixture;
+    private static Shards shards;
+
     private final String stream = RetentionFixture.newStream();
     private final String other = RetentionFixture.newStream();
-    private RetentionFixture fixture;
-    private Shards shards;
 
-    @BeforeEach
-    void open() {
+    @BeforeAll
+    static void open() {
         fixture = new RetentionFixture();
         shards = Shards.open(fixture.cluster.dataSources(), Settings.defaults());
     }
 
     @AfterEach
-    void close() {
+    void dropView() throws SQLException {
+        Sql.execute(fixture.database, "DROP VIEW IF EXISTS " + VIEW);
+    }
+
+    @AfterAll
+    static void close() {
         shards.close(System.nanoTime());
         fixture.close();
     }
@@ -104,11 +111,11 @@ class UndroppableTablesIT {
     void replacedTable_compactionContinues() throws Exception {
         fixture.eventSql.createStream(
                 StreamSpec.of(stream).withPartitions(1).withSegmentSize(100).withCompaction(Compaction.DEFAULT));
+        Sql.execute(fixture.database, "CREATE TABLE eventsql.replaced (id int)");
+        createView("replaced");
         Sql.execute(
                 fixture.database,
-                "CREATE TABLE eventsql.replaced (id int)",
                 "INSERT INTO eventsql.replaced_table VALUES ('replaced', now() - interval '2 minutes')");
-        createView("replaced");
         CompactionKeeper keeper = new CompactionKeeper(shards.get(0), Duration.ofMillis(10));
         try (CapturedLog log = CapturedLog.ofRetaining()) {
             await().untilAsserted(() -> {

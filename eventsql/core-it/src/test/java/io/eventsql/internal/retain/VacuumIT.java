@@ -8,8 +8,8 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.sql.SQLException;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -22,18 +22,20 @@ import org.junit.jupiter.params.provider.CsvSource;
  */
 @Timeout(120)
 class VacuumIT {
-    private final TestCluster cluster = TestCluster.ofShards(1);
-    private final DataSource database = cluster.dataSources().getFirst();
+    private static TestCluster cluster;
+    private static DataSource database;
 
-    @BeforeEach
-    void createStream() {
+    @BeforeAll
+    static void createStream() {
+        cluster = TestCluster.ofShards(1);
+        database = cluster.dataSources().getFirst();
         try (EventSql eventSql = cluster.open()) {
             eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
         }
     }
 
-    @AfterEach
-    void close() {
+    @AfterAll
+    static void close() {
         cluster.close();
     }
 

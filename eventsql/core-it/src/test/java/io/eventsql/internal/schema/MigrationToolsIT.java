@@ -88,10 +88,7 @@ class MigrationToolsIT {
 
     /** The versions that the library's own migration leaves in a database. */
     private static List<String> versionsOfTheLibrary() throws SQLException {
-        try (HikariDataSource other = TestCluster.pool(TestCluster.newDatabase())) {
-            EventSql.builder(other).build().close();
-            return Sql.query(other, VERSIONS);
-        }
+        return Sql.query(TestCluster.newDatabaseWithTables(), VERSIONS);
     }
 
     // Flyway
@@ -181,7 +178,8 @@ class MigrationToolsIT {
     /** The library migrated at start so far, and the team now wants to do it with Flyway. */
     @Test
     void flyway_afterTheLibraryMigrated_takesOverFromABaseline() throws SQLException {
-        EventSql.builder(database).build().close();
+        database.close();
+        database = TestCluster.pool(TestCluster.newDatabaseWithTables());
         String newest = Sql.query(database, VERSIONS).getLast();
         Flyway flyway = flywayOfTheLibrary(database, "classpath:io/eventsql/db/migration")
                 .baselineOnMigrate(true)

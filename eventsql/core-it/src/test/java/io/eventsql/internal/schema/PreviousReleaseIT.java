@@ -56,6 +56,13 @@ class PreviousReleaseIT {
         previous = PreviousRelease.createStream(pool, "orders", 2, SEGMENT_SIZE);
     }
 
+    /** Replaces the database by one of this release, in which the previous one creates the stream. */
+    private void useMigratedSchema() throws SQLException {
+        pool.close();
+        pool = TestCluster.pool(TestCluster.newDatabaseWithTables());
+        previous = PreviousRelease.createStream(pool, "orders", 2, SEGMENT_SIZE);
+    }
+
     @AfterEach
     void closePool() {
         pool.close();
@@ -211,6 +218,7 @@ class PreviousReleaseIT {
     /** Goal: a stream that the previous release creates in this schema is published to by the functions of both. */
     @Test
     void previousRelease_createsStream_itHasAnAppendFunction() throws Exception {
+        useMigratedSchema();
         try (EventSql eventSql = open()) {
             PreviousRelease later = PreviousRelease.createStream(pool, "later", 1, SEGMENT_SIZE);
             assertThat(appendFunctions()).containsExactly("append_v2_1", "append_v2_2");
@@ -255,6 +263,7 @@ class PreviousReleaseIT {
     /** A sender of the previous release sends what was blanked as empty values, which the erasure then finds in the stream. */
     @Test
     void previousRelease_sendsBlankEvents_theErasureFindsThem() throws Exception {
+        useMigratedSchema();
         try (EventSql eventSql = open()) {
             Sql.query(
                     pool,

@@ -10,9 +10,9 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.LogicalBackup;
+import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.AppendStatement;
@@ -234,43 +234,42 @@ class IncarnationIT {
     /** Managed services withhold some of these functions, or let them fail. */
     @Test
     void functionsOfTheServerWithheld_libraryWorks() throws Exception {
-        try (EventsDb server = EventsDb.start()) {
-            for (String function : List.of(
-                    "pg_walfile_name(pg_lsn)",
-                    "pg_current_wal_insert_lsn()",
-                    "pg_current_wal_lsn()",
-                    "pg_postmaster_start_time()",
-                    "pg_control_system()",
-                    "pg_control_checkpoint()",
-                    "pg_terminate_backend(int, bigint)",
-                    "pg_cancel_backend(int)",
-                    "pg_stat_get_activity(int)",
-                    "pg_stat_get_wal_senders()",
-                    "pg_is_in_recovery()",
-                    "pg_read_file(text)",
-                    "pg_ls_dir(text)")) {
-                Sql.execute(server.adminDataSource(), "REVOKE EXECUTE ON FUNCTION " + function + " FROM PUBLIC");
+        DataSource empty = TestCluster.newDatabase();
+        for (String function : List.of(
+                "pg_walfile_name(pg_lsn)",
+                "pg_current_wal_insert_lsn()",
+                "pg_current_wal_lsn()",
+                "pg_postmaster_start_time()",
+                "pg_control_system()",
+                "pg_control_checkpoint()",
+                "pg_terminate_backend(int, bigint)",
+                "pg_cancel_backend(int)",
+                "pg_stat_get_activity(int)",
+                "pg_stat_get_wal_senders()",
+                "pg_is_in_recovery()",
+                "pg_read_file(text)",
+                "pg_ls_dir(text)")) {
+            Sql.execute(Roles.admin(empty), "REVOKE EXECUTE ON FUNCTION " + function + " FROM PUBLIC");
+        }
+        try (HikariDataSource pool = TestCluster.pool(empty);
+                EventSql withheld = EventSql.builder(pool).build()) {
+            withheld.createStream(STREAM);
+            Handled handled = new Handled();
+            withheld.subscribe(ConsumerSpec.of("orders", "plain"), handled::add);
+            withheld.subscribeTransactional(
+                    ConsumerSpec.of("orders", "transactional"), (event, connection) -> handled.add(event));
+            withheld.publisher().publish("orders", Event.ofText("x"));
+            try (Connection connection = pool.getConnection()) {
+                connection.setAutoCommit(false);
+                withheld.outbox().publish(connection, "orders", Event.ofText("y"));
+                connection.commit();
             }
-            try (HikariDataSource pool = TestCluster.pool(server.dataSource());
-                    EventSql withheld = EventSql.builder(pool).build()) {
-                withheld.createStream(STREAM);
-                Handled handled = new Handled();
-                withheld.subscribe(ConsumerSpec.of("orders", "plain"), handled::add);
-                withheld.subscribeTransactional(
-                        ConsumerSpec.of("orders", "transactional"), (event, connection) -> handled.add(event));
-                withheld.publisher().publish("orders", Event.ofText("x"));
-                try (Connection connection = pool.getConnection()) {
-                    connection.setAutoCommit(false);
-                    withheld.outbox().publish(connection, "orders", Event.ofText("y"));
-                    connection.commit();
-                }
-                handled.awaitSize(4);
-                withheld.clear("orders", awaitReleased(withheld));
-                assertThat(Sql.query(pool, "SELECT eventsql.incarnation_v1()").getFirst())
-                        .endsWith("..");
-                Sql.execute(pool, "SELECT eventsql.declare_restored('test')");
-                withheld.publisher().publish("orders", Event.ofText("z"));
-            }
+            handled.awaitSize(4);
+            withheld.clear("orders", awaitReleased(withheld));
+            assertThat(Sql.query(pool, "SELECT eventsql.incarnation_v1()").getFirst())
+                    .endsWith("..");
+            Sql.execute(pool, "SELECT eventsql.declare_restored('test')");
+            withheld.publisher().publish("orders", Event.ofText("z"));
         }
     }
 

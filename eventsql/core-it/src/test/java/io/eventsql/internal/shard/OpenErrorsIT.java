@@ -88,8 +88,7 @@ class OpenErrorsIT {
     @Test
     void roleWithoutRights_isNamed() throws SQLException {
         EventsDb server = TestCluster.server();
-        DataSource database = TestCluster.newDatabase();
-        EventSql.builder(database).build().close();
+        DataSource database = TestCluster.newDatabaseWithTables();
         Sql.execute(server.adminDataSource(), "CREATE ROLE without_rights LOGIN PASSWORD 'secret'");
         String url = ((PGSimpleDataSource) database).getUrl();
         assertFails(
@@ -118,8 +117,7 @@ class OpenErrorsIT {
 
     @Test
     void otherSchemaThanBefore_isNamed() throws SQLException {
-        DataSource database = TestCluster.newDatabase();
-        EventSql.builder(database).build().close();
+        DataSource database = TestCluster.newDatabaseWithTables();
         assertFails(
                 database,
                 Settings.builder().migrateSchema(false).schema("other").build(),

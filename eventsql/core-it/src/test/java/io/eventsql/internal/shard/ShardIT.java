@@ -10,11 +10,13 @@ import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.internal.sql.NotSentException;
 import java.sql.SQLException;
 import java.util.List;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -24,40 +26,45 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(60)
 class ShardIT {
-    private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
+    private static TestCluster cluster;
+    private static DataSource withoutStream;
 
-    private TestCluster cluster;
-    private DataSource withoutStream;
+    private final String name = TestStreams.newName();
+    private final StreamSpec stream = StreamSpec.of(name).withPartitions(2);
 
-    @BeforeEach
-    void createStreamOnOneOfTwoShards() throws SQLException {
+    @BeforeAll
+    static void createCluster() {
         cluster = TestCluster.ofShards(2);
         try (EventSql eventSql = cluster.open()) {
             withoutStream = eventSql.shards().get(1).dataSource();
         }
+    }
+
+    @BeforeEach
+    void createStreamOnOneOfTwoShards() throws SQLException {
         Shards shards = open();
-        shards.get(0).createStream(STREAM);
+        shards.get(0).streams().create(stream);
         shards.close();
     }
 
-    @AfterEach
-    void close() {
+    @AfterAll
+    static void close() {
         cluster.close();
     }
 
-    private Shards open() {
+    private static Shards open() {
         return Shards.open(cluster.dataSources(), Settings.builder().build());
     }
 
     private List<String> storedStreams() throws SQLException {
-        return Sql.query(withoutStream, "SELECT name FROM eventsql.stream");
+        return Sql.query(withoutStream, "SELECT name FROM eventsql.stream WHERE name = ?", name);
     }
 
     @Test
     void findStreamId_shardWithoutTheStream_isEmptyAndCreatesNothing() throws SQLException {
         Shards shards = open();
-        assertThat(shards.get(0).findStreamId(STREAM)).isPresent();
-        assertThat(shards.get(1).findStreamId(STREAM)).isEmpty();
+        assertThat(shards.get(0).streams().findId(stream)).isPresent();
+        assertThat(shards.get(1).streams().findId(stream)).isEmpty();
         assertThat(storedStreams()).isEmpty();
         shards.close();
     }
@@ -65,19 +72,19 @@ class ShardIT {
     @Test
     void ensureStream_shardWithoutTheStream_createsIt() throws SQLException {
         Shards shards = open();
-        int id = shards.get(1).ensureStream(STREAM);
-        assertThat(shards.get(1).findStreamId(STREAM)).hasValue(id);
-        assertThat(storedStreams()).containsExactly("orders");
+        int id = shards.get(1).streams().ensure(stream);
+        assertThat(shards.get(1).streams().findId(stream)).hasValue(id);
+        assertThat(storedStreams()).containsExactly(name);
         shards.close();
     }
 
     @Test
     void ensureStream_streamHasOtherSettingsElsewhere_createsItWithThese() throws SQLException {
         Shards shards = open();
-        assertThat(new StreamRegistry(shards).require("orders")).isEqualTo(STREAM);
-        shards.get(1).ensureStream(STREAM.withSegmentSize(1_234));
-        assertThat(Sql.query(withoutStream, "SELECT segment_size FROM eventsql.stream"))
-                .containsExactly(Long.toString(STREAM.segmentSize()));
+        assertThat(new StreamRegistry(shards).require(name)).isEqualTo(stream);
+        shards.get(1).streams().ensure(stream.withSegmentSize(1_234));
+        assertThat(Sql.query(withoutStream, "SELECT segment_size FROM eventsql.stream WHERE name = ?", name))
+                .containsExactly(Long.toString(stream.segmentSize()));
         shards.close();
     }
 
@@ -85,15 +92,15 @@ class ShardIT {
     void ensureStream_streamHasOtherPartitionsElsewhere_failsAndCreatesNothing() throws SQLException {
         Shards shards = open();
         StreamRegistry streams = new StreamRegistry(shards);
-        assertThat(streams.require("orders")).isEqualTo(STREAM);
-        StreamSpec remembered = STREAM.withPartitions(5);
+        assertThat(streams.require(name)).isEqualTo(stream);
+        StreamSpec remembered = stream.withPartitions(5);
         for (Shard shard : shards.all()) {
             assertThatExceptionOfType(SQLException.class)
-                    .isThrownBy(() -> shard.ensureStream(remembered))
+                    .isThrownBy(() -> shard.streams().ensure(remembered))
                     .withMessageContaining("created anew with other partitions");
         }
         assertThatExceptionOfType(SQLException.class)
-                .isThrownBy(() -> shards.get(1).readOrCreateStream(remembered))
+                .isThrownBy(() -> shards.get(1).streams().readOrCreate(remembered))
                 .withMessageContaining("created anew with other partitions");
         assertThat(storedStreams()).isEmpty();
         shards.close();
@@ -106,24 +113,25 @@ class ShardIT {
                 new SwitchableDataSource(cluster.dataSources().get(0));
         Shards shards = Shards.open(
                 List.of(other, cluster.dataSources().get(1)), Settings.builder().build());
-        assertThat(new StreamRegistry(shards).require("orders")).isEqualTo(STREAM);
+        assertThat(new StreamRegistry(shards).require(name)).isEqualTo(stream);
         other.setAvailable(false);
         assertThatExceptionOfType(NotSentException.class)
-                .isThrownBy(() -> shards.get(1).ensureStream(STREAM))
+                .isThrownBy(() -> shards.get(1).streams().ensure(stream))
                 .withMessageContaining("is unavailable");
         assertThat(storedStreams()).isEmpty();
         other.setAvailable(true);
-        shards.get(1).ensureStream(STREAM);
-        assertThat(storedStreams()).containsExactly("orders");
+        shards.get(1).streams().ensure(stream);
+        assertThat(storedStreams()).containsExactly(name);
         shards.close();
     }
 
     @Test
     void reading_shardWithoutTheStream_findsNothingAndCreatesNothing() throws SQLException {
-        EventSql eventSql = cluster.open();
-        assertThat(eventSql.read(new EventPosition("orders", 1, 0, 0), 10)).isEmpty();
-        assertThat(eventSql.positions("orders", "c")).isEmpty();
-        assertThat(eventSql.previewClear("orders").events()).isZero();
-        assertThat(storedStreams()).isEmpty();
+        try (EventSql eventSql = cluster.open()) {
+            assertThat(eventSql.read(new EventPosition(name, 1, 0, 0), 10)).isEmpty();
+            assertThat(eventSql.positions(name, "c")).isEmpty();
+            assertThat(eventSql.previewClear(name).events()).isZero();
+            assertThat(storedStreams()).isEmpty();
+        }
     }
 }

@@ -10,6 +10,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -22,7 +23,8 @@ import java.util.concurrent.Future;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -33,34 +35,36 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(180)
 class FetchFunctionIT {
-    private static final String STREAM = "busy";
     private static final int PARTITIONS = 3;
     private static final int SEGMENT_SIZE = 100;
     private static final FetchStatement FETCH = new FetchStatement(new SqlSchema(Settings.DEFAULT_SCHEMA));
 
-    private TestCluster cluster;
-    private DataSource database;
-    private EventSql eventSql;
+    private static TestCluster cluster;
+    private static DataSource database;
+    private static EventSql eventSql;
 
-    @BeforeEach
-    void open() {
+    private final String stream = TestStreams.newName();
+    private final String function = "events_" + stream + "__fetch";
+
+    @BeforeAll
+    static void open() {
         cluster = TestCluster.ofShards(1);
         database = cluster.dataSources().getFirst();
         eventSql = cluster.open();
-        createStream();
     }
 
-    @AfterEach
-    void close() {
+    @AfterAll
+    static void close() {
         cluster.close();
     }
 
-    private void createStream() {
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(SEGMENT_SIZE));
+    @BeforeEach
+    void createStream() {
+        eventSql.createStream(StreamSpec.of(stream).withPartitions(PARTITIONS).withSegmentSize(SEGMENT_SIZE));
     }
 
     private int streamId() throws SQLException {
-        return (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + STREAM + "'");
+        return (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "'");
     }
 
     private String prepare() throws SQLException {
@@ -72,19 +76,19 @@ class FetchFunctionIT {
     private void publish(int events, String value) {
         eventSql.publisher()
                 .publishAll(
-                        STREAM,
+                        stream,
                         IntStream.range(0, events)
                                 .mapToObj(i -> Event.ofText("key-" + i, value + i))
                                 .toList());
     }
 
-    private static List<String> rows(
+    private List<String> rows(
             Connection connection, String function, int streamId, int[] offsets, int maxEvents, int maxBytes)
             throws SQLException {
         String array = IntStream.of(offsets).mapToObj(Integer::toString).collect(Collectors.joining(",", "{", "}"));
         return Sql.query(connection, """
                 SELECT concat_ws(' ', page, event_offset, key, md5(value), headers, published_at)
-                FROM eventsql.%s(NULL, ?, ?, '{0,1,2}', ?::bigint[], ?, array_fill(?::bigint, ARRAY[3]))""".formatted(function), streamId, STREAM, array, maxEvents, maxBytes);
+                FROM eventsql.%s(NULL, ?, ?, '{0,1,2}', ?::bigint[], ?, array_fill(?::bigint, ARRAY[3]))""".formatted(function), streamId, stream, array, maxEvents, maxBytes);
     }
 
     private List<String> segments() throws SQLException {
@@ -128,13 +132,13 @@ class FetchFunctionIT {
         prepare();
         int planned = 0;
         try (Connection connection = database.getConnection()) {
-            for (int i = 0; i < 300; i++) {
+            for (int i = 0; i < 150; i++) {
                 change(random);
                 int streamId = streamId();
                 List<Integer> heads = Sql.query(
                                 database,
                                 "SELECT next_offset FROM eventsql.partition_head WHERE stream = ? ORDER BY partition",
-                                STREAM)
+                                stream)
                         .stream()
                         .map(Integer::valueOf)
                         .toList();
@@ -145,8 +149,7 @@ class FetchFunctionIT {
                     int maxEvents = 1 + random.nextInt(random.nextBoolean() ? 20 : 150);
                     int maxBytes = random.nextBoolean() ? 1_000_000 : 1 + random.nextInt(20_000);
                     List<String> expected = rows(connection, "fetch_v2", streamId, offsets, maxEvents, maxBytes);
-                    List<String> actual =
-                            rows(connection, "events_busy__fetch", streamId, offsets, maxEvents, maxBytes);
+                    List<String> actual = rows(connection, function, streamId, offsets, maxEvents, maxBytes);
                     assertSamePages(actual, expected);
                     planned += expected.size();
                 }
@@ -191,14 +194,14 @@ class FetchFunctionIT {
     @Test
     void fetchFunction_streamIsDeletedAndCreatedAgain_readsTheNewOne() throws SQLException {
         publish(30, "old");
-        assertThat(prepare()).contains("events_busy__fetch");
+        assertThat(prepare()).contains(function);
         int oldId = streamId();
         try (Connection connection = database.getConnection()) {
-            assertThat(rows(connection, "events_busy__fetch", oldId, new int[3], 100, 1_000_000))
+            assertThat(rows(connection, function, oldId, new int[3], 100, 1_000_000))
                     .isNotEmpty();
-            eventSql.deleteStream(STREAM, eventSql.previewDeleteStream(STREAM).confirmation());
+            eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
             assertThatExceptionOfType(SQLException.class)
-                    .isThrownBy(() -> rows(connection, "events_busy__fetch", oldId, new int[3], 100, 1_000_000))
+                    .isThrownBy(() -> rows(connection, function, oldId, new int[3], 100, 1_000_000))
                     .matches(FetchStatement::isCausedByFunction);
 
             createStream();
@@ -206,11 +209,11 @@ class FetchFunctionIT {
             prepare();
             int newId = streamId();
             assertThat(newId).isNotEqualTo(oldId);
-            assertThat(rows(connection, "events_busy__fetch", oldId, new int[3], 100, 1_000_000))
+            assertThat(rows(connection, function, oldId, new int[3], 100, 1_000_000))
                     .as("nothing, as from fetch_v2")
                     .isEqualTo(rows(connection, "fetch_v2", oldId, new int[3], 100, 1_000_000))
                     .noneMatch(row -> row.contains("key-"));
-            assertThat(rows(connection, "events_busy__fetch", newId, new int[3], 100, 1_000_000))
+            assertThat(rows(connection, function, newId, new int[3], 100, 1_000_000))
                     .isNotEmpty()
                     .isEqualTo(rows(connection, "fetch_v2", newId, new int[3], 100, 1_000_000));
         }
@@ -229,7 +232,7 @@ class FetchFunctionIT {
                     .returns(SqlErrors.OTHER_STREAM, SQLException::getSQLState);
             assertThatExceptionOfType(SQLException.class)
                     .isThrownBy(() ->
-                            FETCH.execute(statement, connection, "another", id, StreamSpec.of(STREAM), 0, request, 10))
+                            FETCH.execute(statement, connection, "another", id, StreamSpec.of(stream), 0, request, 10))
                     .returns(SqlErrors.OTHER_INCARNATION, SQLException::getSQLState);
         }
     }
@@ -239,7 +242,7 @@ class FetchFunctionIT {
         publish(10, "v");
         ExecutorService threads = Executors.newFixedThreadPool(8);
         try {
-            for (int round = 0; round < 10; round++) {
+            for (int round = 0; round < 5; round++) {
                 publish(SEGMENT_SIZE * PARTITIONS, "v");
                 CountDownLatch start = new CountDownLatch(8);
                 List<Future<String>> calls = new ArrayList<>();
@@ -258,14 +261,14 @@ class FetchFunctionIT {
             threads.shutdownNow();
         }
         prepare();
-        String source = Sql.query(database, "SELECT prosrc FROM pg_proc WHERE proname = 'events_busy__fetch'")
+        String source = Sql.query(database, "SELECT prosrc FROM pg_proc WHERE proname = ?", function)
                 .getFirst();
         List<String> ofHeads = Sql.query(
                 database,
                 "SELECT g.table_name FROM eventsql.segment g JOIN eventsql.partition_head h ON h.partition = g.partition"
                         + " AND h.next_offset >= g.first_offset AND h.next_offset < g.end_offset WHERE h.stream = ?"
                         + " AND g.stream_id = ?",
-                STREAM,
+                stream,
                 streamId());
         assertThat(ofHeads)
                 .hasSize(PARTITIONS)

@@ -6,7 +6,6 @@ import io.eventsql.EventSql;
 import io.eventsql.StartPosition;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
@@ -42,6 +41,7 @@ class HeartbeatIT {
     private static final Duration LEASE = Duration.ofSeconds(30);
 
     private static TestCluster cluster;
+    private static EventSql eventSql;
     private static DataSource database;
     private final SqlSchema schema = new SqlSchema("eventsql");
     private final LeaseTable leases = new LeaseTable(schema);
@@ -49,7 +49,7 @@ class HeartbeatIT {
     @BeforeAll
     static void open() {
         cluster = TestCluster.ofShards(1);
-        cluster.open();
+        eventSql = cluster.open();
         database = cluster.dataSources().getFirst();
     }
 
@@ -60,7 +60,7 @@ class HeartbeatIT {
 
     /** Creates a stream with consumers; returns their ids. */
     private List<Integer> consumers(String stream, int partitions, int consumers) throws SQLException {
-        cluster.open().createStream(StreamSpec.of(stream).withPartitions(partitions));
+        eventSql.createStream(StreamSpec.of(stream).withPartitions(partitions));
         int streamId =
                 (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "'");
         List<Integer> ids = new ArrayList<>();
@@ -188,8 +188,8 @@ class HeartbeatIT {
     @Test
     void heartbeat_anyMaxima_sharesAreFair() throws SQLException {
         Random random = Seeds.random("heartbeat_anyMaxima_sharesAreFair");
-        for (int round = 0; round < 40; round++) {
-            int partitions = 1 + random.nextInt(12);
+        for (int round = 0; round < 20; round++) {
+            int partitions = 1 + random.nextInt(8);
             int id = consumers("fair" + round, partitions, 1).getFirst();
             HeartbeatRequest[] members = IntStream.rangeClosed(0, random.nextInt(6))
                     .mapToObj(i -> member(id, random.nextInt(4) == 0 ? Integer.MAX_VALUE : random.nextInt(8)))
@@ -230,40 +230,31 @@ class HeartbeatIT {
 
     @Test
     void leases_synchronousReplicaMissing_doNotWaitForIt() throws SQLException {
-        try (EventsDb server = EventsDb.start();
-                var pool = Pools.pool(server);
-                EventSql eventSql = EventSql.builder(pool).build()) {
-            eventSql.createStream(StreamSpec.of("replicated").withPartitions(2));
-            int consumer;
-            try (Connection connection = pool.getConnection()) {
-                int streamId = (int) Sql.queryLong(pool, "SELECT stream_id FROM eventsql.stream");
-                consumer = new ConsumerTable(schema)
-                        .register(connection, streamId, "replicated", "c", StartPosition.EARLIEST);
-            }
-            Sql.execute(
-                    server.adminDataSource(),
-                    "ALTER SYSTEM SET synchronous_standby_names = 'missing'",
-                    "SELECT pg_reload_conf()");
-            try (Connection connection = pool.getConnection()) {
-                connection.setNetworkTimeout(Runnable::run, (int) TimeUnit.SECONDS.toMillis(10));
-                HeartbeatRequest member = member(consumer, 100);
-                for (int i = 0; i < 3; i++) { // the configuration is read within the first ones
-                    assertThat(leases.heartbeat(connection, null, 0, LEASE, List.of(member)))
-                            .hasSize(1);
-                }
-                assertThat(server.show("synchronous_standby_names")).isEqualTo("missing");
+        EventsDb server = TestCluster.server();
+        int consumer = consumers("replicated", 2, 1).getFirst();
+        Sql.execute(
+                server.adminDataSource(),
+                "ALTER SYSTEM SET synchronous_standby_names = 'missing'",
+                "SELECT pg_reload_conf()");
+        try (Connection connection = database.getConnection()) {
+            connection.setNetworkTimeout(Runnable::run, (int) TimeUnit.SECONDS.toMillis(10));
+            HeartbeatRequest member = member(consumer, 100);
+            for (int i = 0; i < 3; i++) { // the configuration is read within the first ones
                 assertThat(leases.heartbeat(connection, null, 0, LEASE, List.of(member)))
                         .hasSize(1);
-                assertThat(leases.take(connection, null, consumer, member.memberId(), LEASE, 2, List.of()))
-                        .hasSize(2);
-                leases.release(connection, consumer, member.memberId(), List.of(0, 1));
-                assertThat(Sql.query(connection, "SHOW synchronous_commit")).containsExactly("on");
-            } finally {
-                Sql.execute(
-                        server.adminDataSource(),
-                        "ALTER SYSTEM RESET synchronous_standby_names",
-                        "SELECT pg_reload_conf()");
             }
+            assertThat(server.show("synchronous_standby_names")).isEqualTo("missing");
+            assertThat(leases.heartbeat(connection, null, 0, LEASE, List.of(member)))
+                    .hasSize(1);
+            assertThat(leases.take(connection, null, consumer, member.memberId(), LEASE, 2, List.of()))
+                    .hasSize(2);
+            leases.release(connection, consumer, member.memberId(), List.of(0, 1));
+            assertThat(Sql.query(connection, "SHOW synchronous_commit")).containsExactly("on");
+        } finally {
+            Sql.execute(
+                    server.adminDataSource(),
+                    "ALTER SYSTEM RESET synchronous_standby_names",
+                    "SELECT pg_reload_conf()");
         }
     }
 

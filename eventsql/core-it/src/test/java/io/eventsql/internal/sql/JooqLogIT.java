@@ -25,7 +25,7 @@ class JooqLogIT {
             PGSimpleDataSource dataSource = new PGSimpleDataSource();
             dataSource.setUrl(arguments[0]);
             try (EventSql eventSql = EventSql.builder(dataSource).build()) {
-                eventSql.createStream(StreamSpec.of("orders"));
+                eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
                 eventSql.publisher().publish("orders", Event.ofText("key", "value"));
             }
         }
@@ -33,7 +33,7 @@ class JooqLogIT {
 
     @Test
     void open_inANewJvm_logsNothingOfJooq() throws Exception {
-        PGSimpleDataSource database = (PGSimpleDataSource) TestCluster.newDatabase();
+        PGSimpleDataSource database = (PGSimpleDataSource) TestCluster.newDatabaseWithTables();
         String url = database.getUrl() + (database.getUrl().contains("?") ? "&" : "?") + "user=" + database.getUser()
                 + "&password=" + database.getPassword();
         Process application = new ProcessBuilder(

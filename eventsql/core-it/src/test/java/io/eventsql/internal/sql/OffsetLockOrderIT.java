@@ -20,7 +20,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
@@ -30,37 +31,45 @@ import org.junit.jupiter.api.Test;
  * the first one locks the offsets of all higher partitions.
  */
 class OffsetLockOrderIT {
-    private static final String STREAM = "grown";
     private static final int PARTITIONS = 6;
 
-    private TestCluster cluster;
-    private EventSql eventSql;
-    private DataSource database;
+    private static TestCluster cluster;
+    private static EventSql eventSql;
+    private static DataSource database;
+
+    private final String stream = TestStreams.newName();
     private long consumer;
+
+    @BeforeAll
+    static void open() {
+        cluster = TestCluster.ofShards(1);
+        eventSql = cluster.open();
+        database = cluster.dataSources().getFirst();
+    }
 
     /** Partitions 2 to 5 wait for what 0 and 1 had when the stream grew, which the consumer has handled. */
     @BeforeEach
     void growStream() throws SQLException {
-        cluster = TestCluster.ofShards(1);
-        eventSql = cluster.open();
-        database = cluster.dataSources().getFirst();
-        eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
+        eventSql.createStream(TestStreams.of(stream).withPartitions(2));
         List<Event> events = IntStream.range(0, 100)
                 .mapToObj(i -> Event.ofText("key" + i, "v"))
                 .toList();
-        eventSql.publisher().publishAll(STREAM, events);
-        eventSql.grow(STREAM, PARTITIONS);
-        eventSql.publisher().publishAll(STREAM, events);
+        eventSql.publisher().publishAll(stream, events);
+        eventSql.grow(stream, PARTITIONS);
+        eventSql.publisher().publishAll(stream, events);
         Handled handled = new Handled();
-        try (Subscription member = eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add)) {
+        try (Subscription member = eventSql.subscribe(ConsumerSpec.of(stream, "c"), handled::add)) {
             handled.awaitSize(200);
         }
-        consumer = Sql.queryLong(database, "SELECT consumer_id FROM eventsql.consumer WHERE name = 'c'");
+        consumer = Sql.queryLong(
+                database,
+                "SELECT consumer_id FROM eventsql.consumer c JOIN eventsql.stream s USING (stream_id) WHERE s.name = '"
+                        + stream + "'");
         assertThat(waiting()).isEmpty();
     }
 
-    @AfterEach
-    void close() {
+    @AfterAll
+    static void close() {
         cluster.close();
     }
 
@@ -115,8 +124,8 @@ class OffsetLockOrderIT {
     @Test
     void seek_receiversMustWaitAgain_locksOffsetsInOrder() throws Exception {
         assertThat(take()).hasSize(PARTITIONS);
-        assertKeepsHigherOffsetsFree(1, () -> eventSql.consumer(STREAM, "c").seek(StartPosition.EARLIEST));
-        assertThat(eventSql.consumer(STREAM, "c").state()).hasSize(PARTITIONS).allSatisfy(state -> {
+        assertKeepsHigherOffsetsFree(1, () -> eventSql.consumer(stream, "c").seek(StartPosition.EARLIEST));
+        assertThat(eventSql.consumer(stream, "c").state()).hasSize(PARTITIONS).allSatisfy(state -> {
             assertThat(state.nextOffset()).isZero();
             assertThat(state.member()).isNull();
         });
@@ -132,7 +141,7 @@ class OffsetLockOrderIT {
                         + consumer);
         assertKeepsHigherOffsetsFree(
                 2, () -> Sql.execute(database, "SELECT eventsql.hold_receivers_v1(" + consumer + ", '{}', '{}')"));
-        assertThat(eventSql.consumer(STREAM, "c").state()).allSatisfy(state -> {
+        assertThat(eventSql.consumer(stream, "c").state()).allSatisfy(state -> {
             if (state.partition() < 2) {
                 assertThat(state.member()).isNotNull();
             } else {

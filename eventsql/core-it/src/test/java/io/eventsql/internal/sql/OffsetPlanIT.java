@@ -19,13 +19,13 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Goal: an old snapshot does not make offset commits and reading offsets more expensive with every commit. Method:
- * while a REPEATABLE READ transaction stays open, each of ten partitions is committed 2,000 times; the blocks the last
+ * while a REPEATABLE READ transaction stays open, each of ten partitions is committed 1,000 times; the blocks the last
  * commit reads are compared with those of the first. Halfway a vacuum, which can remove nothing, tells the planner how
  * few rows are alive.
  */
 class OffsetPlanIT {
     private static final int PARTITIONS = 10;
-    private static final int COMMITS = 2_000;
+    private static final int COMMITS = 1_000;
 
     @Test
     void commit_oldSnapshotOpen_costsNoMoreWithEveryCommit() throws SQLException {

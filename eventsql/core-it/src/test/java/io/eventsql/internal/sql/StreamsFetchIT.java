@@ -23,32 +23,32 @@ import java.util.Map;
 import java.util.Random;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Goal: a fetch from several streams returns for each what a fetch from that stream alone returns, whatever is asked for. */
 class StreamsFetchIT {
-    private static final int STREAMS = 5;
+    private static final int STREAMS = 4;
     private static final int PARTITIONS = 3;
     private static final FetchStatement FETCH = new FetchStatement(new SqlSchema(Settings.DEFAULT_SCHEMA));
     private static final StreamsFetchStatement FETCH_STREAMS =
             new StreamsFetchStatement(new SqlSchema(Settings.DEFAULT_SCHEMA));
 
-    private TestCluster cluster;
-    private DataSource database;
-    private EventSql eventSql;
+    private static TestCluster cluster;
+    private static DataSource database;
+    private static EventSql eventSql;
 
-    @BeforeEach
-    void open() {
+    @BeforeAll
+    static void open() {
         cluster = TestCluster.ofShards(1);
         database = cluster.dataSources().getFirst();
         eventSql = cluster.open();
     }
 
-    @AfterEach
-    void close() {
+    @AfterAll
+    static void close() {
         cluster.close();
     }
 

@@ -340,7 +340,7 @@ class HeldCallsTest {
                 }
             }));
         }
-        for (int i = 0; i < 10_000; i++) {
+        for (int i = 0; i < 4_000; i++) {
             int[] keys = random.ints(random.nextInt(5) == 0 ? 3 : 1, 0, 16)
                     .distinct()
                     .toArray();

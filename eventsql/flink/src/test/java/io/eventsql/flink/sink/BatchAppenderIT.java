@@ -131,7 +131,7 @@ class BatchAppenderIT {
             String stream = "long_" + storage.name().toLowerCase(java.util.Locale.ROOT);
             fixture.eventSql.createStream(
                     StreamSpec.of(stream).withPartitions(1).withSegmentSize(100).withStorage(storage));
-            String[] values = IntStream.range(0, 3_000).mapToObj(n -> "" + n).toArray(String[]::new);
+            String[] values = IntStream.range(0, 1_000).mapToObj(n -> "" + n).toArray(String[]::new);
             try (BatchAppender appender = appender(stream)) {
                 appender.append(List.of(batch(stream, UUID.randomUUID(), 1, new Target(0, 0), values)));
             }

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 /** The sink in jobs on a mini cluster. */
 @Timeout(120)
 class EventSqlSinkIT {
-    private static final int EVENTS = 600;
+    private static final int EVENTS = 300;
 
     private static FlinkFixture fixture;
 
@@ -101,7 +101,7 @@ class EventSqlSinkIT {
 
     @Test
     void unboundedWithoutCheckpoints_isRejected() {
-        fixture.eventSql.createStream(StreamSpec.of("endless"));
+        fixture.eventSql.createStream(StreamSpec.of("endless").withPartitions(1));
         StreamExecutionEnvironment environment = FlinkFixture.environment(1);
         environment.getCheckpointConfig().disableCheckpointing();
         EventDeserializer<String> values = EventDeserializer.ofValue(new SimpleStringSchema());
@@ -116,7 +116,7 @@ class EventSqlSinkIT {
 
     @Test
     void bufferIsFull_failsWithTheSettings() {
-        fixture.eventSql.createStream(StreamSpec.of("full"));
+        fixture.eventSql.createStream(StreamSpec.of("full").withPartitions(1));
         StreamExecutionEnvironment environment = FlinkFixture.environment(1);
         environment.getCheckpointConfig().disableCheckpointing();
         environment

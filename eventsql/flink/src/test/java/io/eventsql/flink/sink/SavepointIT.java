@@ -16,7 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @Timeout(180)
 class SavepointIT {
-    private static final int EVENTS = 200;
+    private static final int EVENTS = 100;
 
     @TempDir
     Path folder;

@@ -36,8 +36,8 @@ import org.postgresql.ds.PGSimpleDataSource;
 /** Sinks of streams that grow: each event is stored once, where the library looks for it, in the order of its key. */
 @Timeout(180)
 class SinkGrowthIT {
-    private static final int EVENTS = 300;
-    private static final int KEYS = 200;
+    private static final int EVENTS = 200;
+    private static final int KEYS = 100;
     private static final int PUBLISHED_EVENTS_MAX = 20_000;
 
     private static FlinkFixture fixture;
@@ -119,7 +119,7 @@ class SinkGrowthIT {
     }
 
     @Test
-    void batch_committedAfterEachOfTwoGrowths_isStoredOnce() throws Exception {
+    void batch_committedAfterEachGrowth_isStoredOnce() throws Exception {
         fixture.eventSql.createStream(StreamSpec.of("twice").withPartitions(1));
         List<String> keys = IntStream.range(0, KEYS).mapToObj(n -> "k" + n).toList();
         List<EventBatch> batches;
@@ -129,7 +129,7 @@ class SinkGrowthIT {
             buffer.add(SinkFixture.event(null));
             batches = buffer.drain();
         }
-        for (int partitions : List.of(4, 8, 16)) {
+        for (int partitions : List.of(2, 4, 8)) {
             fixture.eventSql.grow("twice", partitions);
             try (BatchAppender appender = appender("twice", fixture.urls())) {
                 appender.append(batches);

@@ -1,5 +1,6 @@
 package io.eventsql.flink.sink;
 
+import io.eventsql.flink.FlinkCluster;
 import io.eventsql.flink.FlinkFixture;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -48,7 +49,7 @@ class SinkKillsIT {
                 published += EVENTS_PER_KILL;
                 LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(random.nextInt(DELAY_MS_MAX)));
                 if (kill % 2 == 0) {
-                    cluster.replaceTaskManager();
+                    FlinkCluster.replaceTaskManager();
                 } else {
                     FlinkFixture.server().crash();
                     FlinkFixture.server().restart();

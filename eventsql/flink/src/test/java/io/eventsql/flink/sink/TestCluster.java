@@ -2,9 +2,12 @@ package io.eventsql.flink.sink;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.flink.FlinkCluster;
 import io.eventsql.flink.FlinkFixture;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
@@ -14,45 +17,27 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.flink.api.common.JobID;
 import org.apache.flink.api.common.JobStatus;
-import org.apache.flink.configuration.CheckpointingOptions;
-import org.apache.flink.configuration.Configuration;
-import org.apache.flink.configuration.HeartbeatManagerOptions;
 import org.apache.flink.configuration.RestartStrategyOptions;
 import org.apache.flink.core.execution.SavepointFormatType;
 import org.apache.flink.runtime.jobgraph.SavepointRestoreSettings;
 import org.apache.flink.runtime.minicluster.MiniCluster;
-import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.graph.StreamGraph;
 import org.jspecify.annotations.Nullable;
 
-/** A cluster of two TaskManagers in this JVM, whose jobs are restarted without limit. */
+/** The jobs of a test on the mini cluster of this JVM. They are restarted without limit. */
 final class TestCluster implements AutoCloseable {
     private static final long DEADLINE_NANOS = TimeUnit.MINUTES.toNanos(2);
     private static final Duration NEVER = Duration.ofDays(1);
-    private static final int TASK_MANAGERS = 2;
     private static final int ATTEMPTS_MAX = 100;
 
-    private final MiniCluster cluster;
+    private final MiniCluster cluster = FlinkCluster.get();
+    private final List<JobID> jobs = new ArrayList<>();
     private final Path folder;
-    private int started = TASK_MANAGERS;
 
-    TestCluster(Path folder) throws Exception {
+    /** @param folder of the savepoints */
+    TestCluster(Path folder) {
         this.folder = folder;
-        Configuration configuration = new Configuration();
-        configuration.set(RestartStrategyOptions.RESTART_STRATEGY, "fixed-delay");
-        configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_ATTEMPTS, Integer.MAX_VALUE);
-        configuration.set(RestartStrategyOptions.RESTART_STRATEGY_FIXED_DELAY_DELAY, Duration.ofMillis(1));
-        configuration.set(
-                CheckpointingOptions.CHECKPOINTS_DIRECTORY, folder.toUri().toString());
-        configuration.set(HeartbeatManagerOptions.HEARTBEAT_INTERVAL, Duration.ofMillis(500));
-        cluster = new MiniCluster(new MiniClusterConfiguration.Builder()
-                .setConfiguration(configuration)
-                .setNumTaskManagers(TASK_MANAGERS)
-                .setNumSlotsPerTaskManager(3)
-                .withRandomPorts()
-                .build());
-        cluster.start();
     }
 
     /**
@@ -83,6 +68,7 @@ final class TestCluster implements AutoCloseable {
             graph.setSavepointRestoreSettings(SavepointRestoreSettings.forPath(savepoint));
         }
         JobID id = cluster.submitJob(graph.getJobGraph()).get().getJobID();
+        jobs.add(id);
         await("the job to run", () -> status(id) == JobStatus.RUNNING);
         return id;
     }
@@ -127,13 +113,6 @@ final class TestCluster implements AutoCloseable {
         return folder.resolve("savepoints").toUri().toString();
     }
 
-    /** Ends the TaskManager that was started first, and starts another one. */
-    void replaceTaskManager() throws Exception {
-        cluster.terminateTaskManager(started - TASK_MANAGERS).get();
-        cluster.startTaskManager();
-        started++;
-    }
-
     static void await(String what, BooleanSupplier condition) {
         long start = System.nanoTime();
         while (!condition.getAsBoolean()) {
@@ -146,8 +125,13 @@ final class TestCluster implements AutoCloseable {
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(20));
     }
 
+    /** Cancels the jobs that have not ended, as those of a test that fails. */
     @Override
     public void close() throws Exception {
-        cluster.close();
+        for (JobID job : jobs) {
+            if (!status(job).isGloballyTerminalState()) {
+                cancel(job);
+            }
+        }
     }
 }

@@ -50,6 +50,10 @@ class EventSqlTableSinkIT {
 
     private static void create(StreamTableEnvironment tables, String stream, String columns, String more) {
         fixture.eventSql.createStream(StreamSpec.of(stream).withPartitions(2));
+        createTable(tables, stream, columns, more);
+    }
+
+    private static void createTable(StreamTableEnvironment tables, String stream, String columns, String more) {
         tables.executeSql("CREATE TABLE %s (%s) WITH (%s, 'format' = 'json' %s)"
                 .formatted(stream, columns, fixture.options(stream), more));
     }
@@ -132,7 +136,7 @@ class EventSqlTableSinkIT {
             })
     void insert_unsupported_saysWhy(String stream, String columns, String options, String select, String message) {
         StreamTableEnvironment tables = tables();
-        create(tables, stream, columns, options == null ? "" : options);
+        createTable(tables, stream, columns, options == null ? "" : options); // whose stream does not exist
         assertThatExceptionOfType(Exception.class)
                 .isThrownBy(() -> tables.executeSql("INSERT INTO " + stream + " " + select))
                 .satisfies(e -> assertThat(org.apache.flink.util.ExceptionUtils.stringifyException(e))
@@ -145,7 +149,7 @@ class EventSqlTableSinkIT {
         environment.getCheckpointConfig().disableCheckpointing();
         StreamTableEnvironment tables = StreamTableEnvironment.create(environment);
         tables.executeSql("CREATE TABLE endless (n INT) WITH (%s, 'format' = 'json')".formatted(fixture.options("in")));
-        create(tables, "copy", "n INT", "");
+        createTable(tables, "copy", "n INT", "");
         assertThatExceptionOfType(Exception.class)
                 .isThrownBy(() -> tables.executeSql("INSERT INTO copy SELECT n FROM endless"))
                 .satisfies(e -> assertThat(org.apache.flink.util.ExceptionUtils.stringifyException(e))

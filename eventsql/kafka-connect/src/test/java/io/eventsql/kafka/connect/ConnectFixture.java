@@ -5,9 +5,13 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.internal.schema.Migrator;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.SqlSchema;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -21,6 +25,8 @@ import javax.sql.DataSource;
 final class ConnectFixture implements AutoCloseable {
     private static final int SHARDS = 2;
     private static final AtomicInteger NUMBERS = new AtomicInteger();
+    /** A database with the library's empty tables, to be copied, which is faster than migrating each. */
+    private static final String TEMPLATE = "connect_tables";
 
     final EventSql eventSql;
     private final EventsDb server = Server.DB;
@@ -30,12 +36,21 @@ final class ConnectFixture implements AutoCloseable {
 
     private static final class Server {
         static final EventsDb DB = EventsDb.start();
+
+        static {
+            try {
+                new Migrator(new SqlSchema("eventsql"), true)
+                        .migrate(new Database(DB.createDatabase(TEMPLATE), Duration.ofSeconds(30)));
+            } catch (SQLException e) {
+                throw new ExceptionInInitializerError(e);
+            }
+        }
     }
 
     ConnectFixture() {
         for (int i = 0; i < SHARDS; i++) {
             String name = "connect_" + NUMBERS.incrementAndGet();
-            databases.add(server.createDatabase(name));
+            databases.add(server.createDatabase(name, TEMPLATE));
             urls.add(server.jdbcUrl(name));
             pools.add(pool(databases.get(i)));
         }
@@ -52,7 +67,7 @@ final class ConnectFixture implements AutoCloseable {
 
     /** Moves keys to a third shard, whose database is not in {@link #properties}. */
     void moveKeysToAnotherShard() {
-        pools.add(pool(server.createDatabase("connect_" + NUMBERS.incrementAndGet())));
+        pools.add(pool(server.createDatabase("connect_" + NUMBERS.incrementAndGet(), TEMPLATE)));
         try (EventSql three = EventSql.builder(pools).addShards().build()) {
             three.moveShards(List.of(0, 1, 2));
         }

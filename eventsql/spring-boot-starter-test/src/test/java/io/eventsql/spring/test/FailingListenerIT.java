@@ -14,6 +14,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
         webEnvironment = SpringBootTest.WebEnvironment.NONE,
         properties = {
             "spring.datasource.url=jdbc:postgresql://nowhere/none",
+            "eventsql.streams.orders.partitions=1",
             "eventsql.listener.failure-policy=dead-letter",
             "eventsql.listener.max-attempts=1"
         })

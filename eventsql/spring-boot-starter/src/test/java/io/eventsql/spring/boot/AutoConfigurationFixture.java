@@ -4,8 +4,13 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.EventSqlDataSource;
 import io.eventsql.spring.fixture.TestPools;
 import io.eventsql.spring.fixture.TestServer;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -13,16 +18,29 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.jdbc.core.JdbcTemplate;
 
-/** Applications over new databases. */
+/** Applications over databases of the class or of a test. */
 abstract class AutoConfigurationFixture {
     static final TestPools POOLS = new TestPools();
     static final EventsDb EVENTS_DB = TestServer.get();
+
+    /** The URLs of the shards of clusters, by how many these are. */
+    private static final Map<Integer, List<String>> CLUSTERS = new HashMap<>();
+
+    /** Databases that the tests of the class share, by what they are for. */
+    private static final Map<String, DataSource> DATABASES = new HashMap<>();
 
     final ApplicationContextRunner application = new ApplicationContextRunner()
             .withConfiguration(AutoConfigurations.of(
                     JacksonAutoConfiguration.class,
                     EventSqlAutoConfiguration.class,
                     EventSqlTemplateAutoConfiguration.class));
+
+    /** Databases are dropped after their class. */
+    @BeforeAll
+    static void forgetDatabases() {
+        CLUSTERS.clear();
+        DATABASES.clear();
+    }
 
     @AfterEach
     void closePools() {
@@ -34,16 +52,28 @@ abstract class AutoConfigurationFixture {
         return POOLS.pool(TestServer.newDatabase());
     }
 
+    /** Returns a pool over a database with the library's tables that tests of the class share: the only shard of a cluster. */
+    static DataSource sharedDatabase() {
+        return shared("shard");
+    }
+
+    private static DataSource shared(String name) {
+        return POOLS.pool(DATABASES.computeIfAbsent(name, any -> TestServer.newDatabase()));
+    }
+
     static DataSource emptyDatabase() {
         return POOLS.pool(TestServer.emptyDatabase());
     }
 
-    /** Returns an application with new databases as shards, named a, b … */
+    /** Returns an application with shards named a, b …, those of all tests of the class with as many. */
     ApplicationContextRunner withShards(int count) {
+        List<String> urls = CLUSTERS.computeIfAbsent(
+                count, any -> Stream.generate(TestServer::newUrl).limit(count).toList());
         ApplicationContextRunner runner = application;
-        for (char name = 'a'; name < 'a' + count; name++) {
+        for (int i = 0; i < count; i++) {
+            char name = (char) ('a' + i);
             runner = runner.withPropertyValues(
-                    "eventsql.shards." + name + ".url=" + TestServer.newUrl(),
+                    "eventsql.shards." + name + ".url=" + urls.get(i),
                     "eventsql.shards." + name + ".username=" + EVENTS_DB.username(),
                     "eventsql.shards." + name + ".password=" + EVENTS_DB.password(),
                     "eventsql.shards." + name + ".hikari.minimum-idle=1");
@@ -55,13 +85,13 @@ abstract class AutoConfigurationFixture {
     static class MarkedNextToTheApplications {
         @Bean
         DataSource application() {
-            return newDatabase();
+            return shared("outbox");
         }
 
         @Bean(defaultCandidate = false)
         @EventSqlDataSource
         DataSource events() {
-            return newDatabase();
+            return sharedDatabase();
         }
     }
 

@@ -104,7 +104,7 @@ class DeclaredAggregatesIT extends AutoConfigurationFixture {
 
     @Test
     void nameDeclaredTwice_failsTheStart() {
-        withAggregate(newDatabase())
+        withAggregate(sharedDatabase())
                 .withBean("again", ContinuousAggregateSpec.class, () -> SPEC)
                 .run(context -> assertThat(context)
                         .getFailure()
@@ -117,7 +117,7 @@ class DeclaredAggregatesIT extends AutoConfigurationFixture {
     void applicationWithoutAggregates_hasNoBeanForThem() {
         application
                 .withConfiguration(AutoConfigurations.of(EventSqlAggregateAutoConfiguration.class))
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .run(context -> assertThat(List.of(context.getBeanNamesForType(EventSqlContinuousAggregates.class)))
                         .isEmpty());
     }

@@ -49,18 +49,18 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
         @Bean
         @Primary
         DataSource application() {
-            return newDatabase();
+            return sharedDatabase();
         }
 
         @Bean
         DataSource another() {
-            return newDatabase();
+            return sharedDatabase();
         }
     }
 
     @Test
     void dataSource_one_isTheOnlyShard() {
-        DataSource own = newDatabase();
+        DataSource own = sharedDatabase();
         application.withBean(DataSource.class, () -> own).run(context -> {
             assertThat(context.getBean(EventSql.class).shards())
                     .extracting(ShardInfo::dataSource)
@@ -95,7 +95,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     @Test
     void enabled_false_backsOff() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withPropertyValues("eventsql.enabled=false", "eventsql.shards.a.url=jdbc:postgresql://nowhere/db")
                 .run(context -> assertThat(context)
                         .hasNotFailed()
@@ -170,7 +170,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void dataSource_behindProxiesOfTransactions_isUnwrapped() {
-        DataSource own = newDatabase();
+        DataSource own = sharedDatabase();
         application
                 .withBean(
                         DataSource.class,
@@ -181,26 +181,29 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void customizers_changeTheBuilderLast() {
-        DataSource own = emptyDatabase();
+        DataSource own = newDatabase();
+        JdbcTemplate jdbc = new JdbcTemplate(own);
+        String shards = "SELECT count(*) FROM eventsql.shard";
+        assertThat(jdbc.queryForObject(shards, Integer.class)).isZero();
         application
                 .withBean(DataSource.class, () -> own)
                 .withPropertyValues("eventsql.schema=overruled")
                 .withBean(
                         EventSqlBuilderCustomizer.class,
                         () -> builder -> builder.settings(
-                                Settings.builder().schema("chosen").build()))
-                .run(context -> assertThat(new JdbcTemplate(own)
-                                .queryForList(
-                                        "SELECT nspname FROM pg_namespace WHERE nspname IN ('chosen', 'overruled')",
-                                        String.class))
-                        .containsExactly("chosen"));
+                                Settings.builder().schema("eventsql").build()))
+                .run(context -> {
+                    assertThat(jdbc.queryForObject(shards, Integer.class)).isOne();
+                    assertThat(jdbc.queryForObject("SELECT to_regnamespace('overruled') IS NULL", Boolean.class))
+                            .isTrue();
+                });
     }
 
     @Test
     void consumerListeners_areRegistered() {
         AtomicInteger assigned = new AtomicInteger();
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withPropertyValues("eventsql.streams.orders.partitions=2")
                 .withBean(ConsumerListener.class, () -> new ConsumerListener() {
                     @Override
@@ -216,7 +219,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void beans_ofTheApplication_replaceTheDefaults() {
-        DataSource own = newDatabase();
+        DataSource own = sharedDatabase();
         EventSql eventSql = EventSql.builder(own).build();
         EventSerializer serializer = new PlainEventSerializer();
         application
@@ -244,7 +247,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     @Test
     void eventTypes_ofPropertiesAndBeans_areRegistered_andAClashIsFoundAtStart() {
         ApplicationContextRunner one = application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withPropertyValues("eventsql.event-types=" + Published.class.getName());
 
         one.run(context ->
@@ -264,7 +267,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void serializer_dependsOnTheClassPath() {
-        ApplicationContextRunner one = application.withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase);
+        ApplicationContextRunner one = application.withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase);
 
         one.run(context -> assertThat(context.getBean(EventSerializer.class)).isInstanceOf(CloudEventSerializer.class));
         one.withClassLoader(new FilteredClassLoader("io.cloudevents"))
@@ -281,7 +284,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     @Test
     void serializer_ofSeveralMappers_failsWithTheirNamesUnlessOneIsChosen() {
         ApplicationContextRunner two = application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withBean("web", JsonMapper.class, JsonMapper::new)
                 .withBean("events", JsonMapper.class, JsonMapper::new);
 

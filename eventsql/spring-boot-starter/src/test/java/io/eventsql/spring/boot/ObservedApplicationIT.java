@@ -119,8 +119,8 @@ class ObservedApplicationIT {
                         "spring.datasource.hikari.maximum-pool-size=20",
                         "management.endpoint.health.show-details=always",
                         "management.tracing.sampling.probability=1",
-                        "eventsql.metrics.consumer-interval=50ms",
-                        "eventsql.streams.traced.partitions=10",
+                        "eventsql.metrics.consumer-interval=500ms",
+                        "eventsql.streams.traced.partitions=2",
                         "eventsql.streams.failing_traced.partitions=1",
                         "spring.main.banner-mode=off")
                 .properties(properties)
@@ -417,10 +417,10 @@ class ObservedApplicationIT {
     /** The examples are those of docs/observability.md. */
     @Test
     void endpoint_documentedCurlCommands_succeed() throws Exception {
-        eventSql.createStream(StreamSpec.of("orders"));
+        eventSql.createStream(StreamSpec.of("orders").withPartitions(4));
         eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});
         await().untilAsserted(() ->
-                assertThat(eventSql.consumer("orders", "mailer").state()).hasSize(10));
+                assertThat(eventSql.consumer("orders", "mailer").state()).hasSize(4));
         Pattern command = Pattern.compile("curl (?:-X POST -H \"\\$JSON\" -d '([^']*)' )?\"\\$EVENTSQL([^\"]*)\"");
         List<String> commands = Files.readString(Path.of("../../docs/observability.md"))
                 .lines()

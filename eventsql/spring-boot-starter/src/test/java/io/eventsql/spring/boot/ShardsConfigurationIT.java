@@ -232,7 +232,7 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void shards_oneUnavailable_startsOnceTheClusterIsKnown() {
-        ApplicationContextRunner both = withShards(2).withPropertyValues("eventsql.streams.orders.partitions=2");
+        ApplicationContextRunner both = withShards(2).withPropertyValues("eventsql.streams.orders.partitions=1");
         both.run(context -> assertThat(context).hasNotFailed());
 
         both.withPropertyValues(

@@ -27,7 +27,10 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     void settings_ofProperties_areTheLibrarys() {
         application
                 .withBean(DataSource.class, AutoConfigurationFixture::emptyDatabase)
-                .withPropertyValues("eventsql.schema=elsewhere", "eventsql.streams.orders.json=true")
+                .withPropertyValues(
+                        "eventsql.schema=elsewhere",
+                        "eventsql.streams.orders.json=true",
+                        "eventsql.streams.orders.partitions=1")
                 .run(context -> assertThat(new JdbcTemplate(context.getBean(DataSource.class))
                                 .queryForObject(
                                         "SELECT to_regclass('elsewhere.events_orders__json') IS NOT NULL",
@@ -38,7 +41,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     @Test
     void settings_outOfRange_failTheStart() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withPropertyValues("eventsql.publish-timeout=1ms")
                 .run(context -> assertThat(context)
                         .getFailure()
@@ -50,7 +53,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     @Test
     void streams_ofBeansAndProperties_areCreated() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::newDatabase)
                 .withBean(
                         "invoices",
                         StreamSpec.class,
@@ -69,18 +72,20 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     @Test
     void retention_ofProperties_isTheStreams() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::newDatabase)
                 .withPropertyValues(
+                        "eventsql.streams.orders.partitions=1",
                         "eventsql.streams.orders.retention.max-age=30d",
                         "eventsql.streams.orders.retention.max-bytes=2GB",
                         "eventsql.streams.orders.retention.max-events=500",
                         "eventsql.streams.orders.retention.expire-handled=true",
                         "eventsql.streams.orders.retention.abandoned-after=90m",
                         "eventsql.streams[shop.Orders-v1].retention.max-age=1h",
-                        "eventsql.streams.kept.partitions=10")
+                        "eventsql.streams.kept.partitions=1")
                 .run(context -> assertThat(context.getBean(EventSql.class).streams())
                         .containsExactlyInAnyOrder(
                                 StreamSpec.of("orders")
+                                        .withPartitions(1)
                                         .withRetention(Retention.FOREVER
                                                 .withMaxAge(Duration.ofDays(30))
                                                 .withMaxBytes(2L << 30)
@@ -89,13 +94,13 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
                                                 .withAbandonedAfter(Duration.ofMinutes(90))),
                                 StreamSpec.of("shop.Orders-v1")
                                         .withRetention(Retention.FOREVER.withMaxAge(Duration.ofHours(1))),
-                                StreamSpec.of("kept")));
+                                StreamSpec.of("kept").withPartitions(1)));
     }
 
     @Test
     void retention_outOfRange_failsTheStartWithTheProperty() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withPropertyValues("eventsql.streams.orders.retention.max-age=10ms")
                 .run(context -> assertThat(context)
                         .getFailure()
@@ -103,7 +108,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
                         .isInstanceOf(InvalidInputException.class)
                         .hasMessageContaining("eventsql.streams[orders].retention.max-age"));
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withPropertyValues("eventsql.streams.orders.retention.max-events=0")
                 .run(context -> assertThat(context)
                         .getFailure()
@@ -115,7 +120,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     @Test
     void streams_declared_existBeforeEventSqlIsInjected() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withBean(Eager.class)
                 .withPropertyValues("eventsql.streams.orders.partitions=1")
                 .run(context -> assertThat(context).hasNotFailed().hasSingleBean(Eager.class));
@@ -141,7 +146,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     @Test
     void streams_declaredTwice_failTheStart() {
         application
-                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(DataSource.class, AutoConfigurationFixture::sharedDatabase)
                 .withBean(
                         "orders",
                         StreamSpec.class,

@@ -50,7 +50,7 @@ class TwoServicesIT {
                         "--spring.datasource.url=" + url,
                         "--spring.datasource.username=" + TestServer.get().username(),
                         "--spring.datasource.password=" + TestServer.get().password(),
-                        "--eventsql.streams.orders.partitions=10",
+                        "--eventsql.streams.orders.partitions=2",
                         "--spring.jmx.enabled=false");
     }
 }

@@ -53,7 +53,7 @@ class TypesOfEventsIT {
                         "--spring.datasource.url=" + TestServer.newUrl(),
                         "--spring.datasource.username=" + TestServer.get().username(),
                         "--spring.datasource.password=" + TestServer.get().password(),
-                        "--eventsql.streams.orders.partitions=10",
+                        "--eventsql.streams.orders.partitions=2",
                         "--spring.jmx.enabled=false");
     }
 }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
@@ -133,13 +134,18 @@ class ShopIT {
 
     /** Lazy connections without auto-commit, as often recommended for Hibernate. */
     @Test
-    void jpa_poolWithoutAutoCommit_isTheSame() {
+    void jpa_poolWithoutAutoCommit_isTheSame_andClosedAfterEventSql() {
+        EventSql eventSql;
         try (ConfigurableApplicationContext context = start(
                 JpaShop.class,
                 "spring.datasource.hikari.auto-commit=false",
                 "spring.jpa.properties.hibernate.connection.provider_disables_autocommit=true")) {
+            eventSql = context.getBean(EventSql.class);
             placeWithJpa(context);
         }
+
+        assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("late")))
+                .isInstanceOf(EventSqlException.class);
     }
 
     private void placeWithJpa(ConfigurableApplicationContext context) {
@@ -205,29 +211,17 @@ class ShopIT {
     /** As often as the pool has connections, and once more. */
     @Test
     void jpa_publishAsyncBeforeTheCommit_rollsBackAndReturnsTheConnection() {
-        String poolOfTwo = "spring.datasource.hikari.maximum-pool-size=2";
-        try (ConfigurableApplicationContext context = start(JpaShop.class, poolOfTwo)) {
-            JpaOrders orders = context.getBean(JpaOrders.class);
+        ConfigurableApplicationContext context = shared(JpaShop.class);
+        JpaOrders orders = context.getBean(JpaOrders.class);
+        int connections = context.getBean(HikariDataSource.class).getMaximumPoolSize();
 
-            for (String id : List.of("1", "2", "3")) {
-                assertThatThrownBy(() -> orders.placeAndAnnounce(new OrderPlaced(id)))
-                        .isInstanceOf(TransactionNotJoinableException.class);
-            }
-
-            assertThat(orders(context)).isEmpty();
-            assertThat(keysInTheEnd(context)).isEmpty();
-        }
-    }
-
-    @Test
-    void close_withApplication_closesEventSqlBeforeItsDataSource() {
-        EventSql eventSql;
-        try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
-            eventSql = context.getBean(EventSql.class);
-            context.getBean(Orders.class).place(new OrderPlaced("1"));
+        for (int attempt = 0; attempt <= connections; attempt++) {
+            OrderPlaced order = new OrderPlaced(Integer.toString(attempt));
+            assertThatThrownBy(() -> orders.placeAndAnnounce(order))
+                    .isInstanceOf(TransactionNotJoinableException.class);
         }
 
-        assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("late")))
-                .isInstanceOf(EventSqlException.class);
+        assertThat(orders(context)).isEmpty();
+        assertThat(keysInTheEnd(context)).isEmpty();
     }
 }

@@ -2,26 +2,27 @@ package io.eventsql.runner.drivers;
 
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.driver.DriverContract;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.testing.TestDatabase;
+import java.sql.SQLException;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 class OutboxTableIT extends DriverContract {
-    private static EventsDb server;
+    private static TestDatabase database;
 
     @BeforeAll
-    static void startServer() {
-        server = EventsDb.start();
+    static void createDatabase() {
+        database = TestDatabase.create();
     }
 
     @AfterAll
-    static void stopServer() {
-        server.close();
+    static void dropDatabase() throws SQLException {
+        database.close();
     }
 
     @Test
@@ -41,9 +42,7 @@ class OutboxTableIT extends DriverContract {
 
     @Override
     protected DriverSettings settings() {
-        return new DriverSettings(
-                Map.of(),
-                Map.of("DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password()));
+        return new DriverSettings(Map.of(), database.environment());
     }
 
     @Override

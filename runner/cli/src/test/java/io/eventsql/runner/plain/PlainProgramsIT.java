@@ -2,9 +2,9 @@ package io.eventsql.runner.plain;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PlainProgram;
+import io.eventsql.runner.testing.TestDatabase;
 import java.sql.SQLException;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
@@ -13,16 +13,16 @@ import org.junit.jupiter.api.Test;
 
 /** What the programs write: the rows that the library writes. */
 class PlainProgramsIT {
-    private static EventsDb server;
+    private static TestDatabase database;
 
     @BeforeAll
-    static void startServer() {
-        server = EventsDb.start();
+    static void createDatabase() {
+        database = TestDatabase.create();
     }
 
     @AfterAll
-    static void stopServer() {
-        server.close();
+    static void dropDatabase() throws SQLException {
+        database.close();
     }
 
     @Test
@@ -65,9 +65,7 @@ class PlainProgramsIT {
     }
 
     private static DriverSettings settings(Map<String, String> options) {
-        return new DriverSettings(
-                options,
-                Map.of("DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password()));
+        return new DriverSettings(options, database.environment());
     }
 
     private static String stream(String like, int partitions) throws SQLException {
@@ -85,7 +83,7 @@ class PlainProgramsIT {
     }
 
     private static String query(String sql) throws SQLException {
-        try (var connection = server.dataSource().getConnection();
+        try (var connection = database.dataSource().getConnection();
                 var statement = connection.createStatement();
                 var row = statement.executeQuery(sql)) {
             row.next();

@@ -2,7 +2,6 @@ package io.eventsql.runner.trials;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
@@ -11,6 +10,7 @@ import io.eventsql.runner.drivers.OutboxTableDriverProvider;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.testing.TestDatabase;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,19 +23,19 @@ import org.junit.jupiter.api.Timeout;
 /** Runs trials with real drivers, and checks that the stream contains only the events of the last trial. */
 @Timeout(120)
 class TrialsIT {
-    private static EventsDb server;
+    private static TestDatabase database;
 
     private final List<String> progress = new ArrayList<>();
     private final List<String> problems = new ArrayList<>();
 
     @BeforeAll
-    static void startServer() {
-        server = EventsDb.start();
+    static void createDatabase() {
+        database = TestDatabase.create();
     }
 
     @AfterAll
-    static void stopServer() {
-        server.close();
+    static void dropDatabase() throws SQLException {
+        database.close();
     }
 
     @Test
@@ -77,13 +77,11 @@ class TrialsIT {
     }
 
     private static Driver open(DriverProvider provider) throws Exception {
-        return provider.open(new DriverSettings(
-                Map.of(),
-                Map.of("DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password())));
+        return provider.open(new DriverSettings(Map.of(), database.environment()));
     }
 
     private static long count(String table) throws SQLException {
-        try (var connection = server.dataSource().getConnection();
+        try (var connection = database.dataSource().getConnection();
                 var statement = connection.createStatement();
                 var row = statement.executeQuery("SELECT count(*) FROM " + table)) {
             row.next();

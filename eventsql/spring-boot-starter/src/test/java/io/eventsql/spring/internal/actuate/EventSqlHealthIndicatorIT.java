@@ -19,11 +19,12 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.health.contributor.Health;
@@ -35,25 +36,34 @@ import org.springframework.context.ApplicationContext;
 
 /** The status of the health indicator. */
 class EventSqlHealthIndicatorIT {
+    private static final AtomicInteger STREAMS = new AtomicInteger();
+
+    private static FreshDatabase shared;
+
     /** Only a database that hangs takes that long. */
     private final ApplicationContextRunner application = new ApplicationContextRunner()
             .withPropertyValues("eventsql.health.timeout=30s")
             .withConfiguration(
                     AutoConfigurations.of(EventSqlAutoConfiguration.class, EventSqlHealthAutoConfiguration.class));
 
-    private FreshDatabase database;
+    private final String stream = "orders" + STREAMS.incrementAndGet();
 
-    @BeforeEach
-    void openDatabase() {
-        database = new FreshDatabase();
+    @BeforeAll
+    static void openDatabase() {
+        shared = new FreshDatabase();
     }
 
-    @AfterEach
-    void closeDatabase() {
-        database.close();
+    @AfterAll
+    static void closeDatabase() {
+        shared.close();
     }
 
+    /** Returns an application over the database of the class, in which a test has a stream of its own. */
     private ApplicationContextRunner application() {
+        return application(shared);
+    }
+
+    private ApplicationContextRunner application(FreshDatabase database) {
         return application.withBean(DataSource.class, database::dataSource);
     }
 
@@ -65,86 +75,90 @@ class EventSqlHealthIndicatorIT {
     void shardAvailableAndConsumerRunning_isUp() {
         application().run(context -> {
             EventSql eventSql = context.getBean(EventSql.class);
-            eventSql.createStream(StreamSpec.of("orders"));
-            eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});
+            eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
+            eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), event -> {});
 
             Health health = health(context);
 
             assertThat(health.getStatus()).isEqualTo(Status.UP);
             assertThat(health.getDetails())
                     .containsEntry("shards", Map.of(eventSql.shards().getFirst().name(), "UP"))
-                    .containsEntry("consumers", Map.of("orders/mailer", "UP"))
+                    .containsEntry("consumers", Map.of(stream + "/mailer", "UP"))
                     .containsEntry("stoppedPartitions", Map.of());
         });
     }
 
     @Test
     void shardHangs_isDownInTime_withoutThreadsPilingUp() {
-        application().withPropertyValues("eventsql.health.timeout=500ms").run(context -> {
-            database.hang();
+        try (FreshDatabase database = new FreshDatabase()) {
+            application(database)
+                    .withPropertyValues("eventsql.health.timeout=500ms")
+                    .run(context -> {
+                        database.hang();
 
-            List<Health> answers =
-                    IntStream.range(0, 5).mapToObj(i -> health(context)).toList();
+                        List<Health> answers = IntStream.range(0, 5)
+                                .mapToObj(i -> health(context))
+                                .toList();
 
-            assertThat(answers).allSatisfy(health -> {
-                assertThat(health.getStatus()).isEqualTo(Status.DOWN);
-                assertThat(health.getDetails().get("shards").toString()).contains("no response within 500 ms");
-                assertThat(health.getDetails()).containsKey("stoppedPartitions");
-            });
-            assertThat(Thread.getAllStackTraces().keySet().stream()
-                            .filter(thread -> thread.getName().startsWith("eventsql-health-")))
-                    .as("one for each of: the shard, consumers, a move of keys")
-                    .hasSizeLessThanOrEqualTo(3);
-            database.resume();
-            await().untilAsserted(() -> assertThat(health(context).getStatus()).isEqualTo(Status.UP));
-        });
+                        assertThat(answers).allSatisfy(health -> {
+                            assertThat(health.getStatus()).isEqualTo(Status.DOWN);
+                            assertThat(health.getDetails().get("shards").toString())
+                                    .contains("no response within 500 ms");
+                            assertThat(health.getDetails()).containsKey("stoppedPartitions");
+                        });
+                        assertThat(Thread.getAllStackTraces().keySet().stream()
+                                        .filter(thread -> thread.getName().startsWith("eventsql-health-")))
+                                .as("one for each of: the shard, consumers, a move of keys")
+                                .hasSizeLessThanOrEqualTo(3);
+                        database.resume();
+                        await().untilAsserted(() ->
+                                assertThat(health(context).getStatus()).isEqualTo(Status.UP));
+                    });
+        }
     }
 
     @Test
     void consumer_deleted_isDown() {
         application().run(context -> {
             EventSql eventSql = context.getBean(EventSql.class);
-            eventSql.createStream(StreamSpec.of("orders"));
-            eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});
-            eventSql.consumer("orders", "mailer").delete();
+            eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
+            eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), event -> {});
+            eventSql.consumer(stream, "mailer").delete();
 
             await().untilAsserted(() -> {
                 Health health = health(context);
                 assertThat(health.getStatus()).isEqualTo(Status.DOWN);
-                assertThat(health.getDetails()).containsEntry("consumers", Map.of("orders/mailer", "DOWN"));
+                assertThat(health.getDetails()).containsEntry("consumers", Map.of(stream + "/mailer", "DOWN"));
             });
         });
     }
 
     @Test
     void partitionStopped_isListed_withTheConfiguredStatus() {
-        assertStopped(application(), Status.UP);
-        try (FreshDatabase other = new FreshDatabase()) {
-            assertStopped(
-                    application
-                            .withBean(DataSource.class, other::dataSource)
-                            .withPropertyValues("eventsql.health.stopped-partitions-status=OUT_OF_SERVICE"),
-                    Status.OUT_OF_SERVICE);
-        }
+        assertStopped(application(), stream, Status.UP);
+        assertStopped(
+                application().withPropertyValues("eventsql.health.stopped-partitions-status=OUT_OF_SERVICE"),
+                stream + "_again",
+                Status.OUT_OF_SERVICE);
     }
 
-    private static void assertStopped(ApplicationContextRunner application, Status status) {
+    private static void assertStopped(ApplicationContextRunner application, String stream, Status status) {
         application.run(context -> {
             EventSql eventSql = context.getBean(EventSql.class);
-            eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+            eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
             eventSql.subscribe(
-                    ConsumerSpec.of("orders", "mailer")
+                    ConsumerSpec.of(stream, "mailer")
                             .withFailurePolicy(FailurePolicy.STOP)
                             .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
                     event -> {
                         throw new IllegalStateException("thrown by the test");
                     });
-            eventSql.publisher().publish("orders", Event.ofText("x"));
+            eventSql.publisher().publish(stream, Event.ofText("x"));
 
             await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                 Health health = health(context);
                 assertThat(health.getDetails().get("stoppedPartitions").toString())
-                        .contains("orders/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
+                        .contains(stream + "/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
                 assertThat(health.getStatus()).isEqualTo(status);
             });
         });
@@ -153,21 +167,27 @@ class EventSqlHealthIndicatorIT {
     /** The consumer of another process, which has died. */
     @Test
     void consumerWithoutMembers_isShown_withoutChangeOfStatus() {
-        application()
+        try (FreshDatabase database = new FreshDatabase()) {
+            assertWithoutMembers(database);
+        }
+    }
+
+    private void assertWithoutMembers(FreshDatabase database) {
+        application(database)
                 .withPropertyValues("eventsql.health.stopped-partitions-status=OUT_OF_SERVICE")
                 .run(context -> {
                     EventSql eventSql = context.getBean(EventSql.class);
-                    eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+                    eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
                     try (EventSql other =
                             EventSql.builder(database.dataSource()).build()) {
                         other.subscribe(
-                                ConsumerSpec.of("orders", "mailer")
+                                ConsumerSpec.of(stream, "mailer")
                                         .withFailurePolicy(FailurePolicy.STOP)
                                         .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
                                 event -> {
                                     throw new IllegalStateException("thrown by the test");
                                 });
-                        eventSql.publisher().publish("orders", Event.ofText("x"));
+                        eventSql.publisher().publish(stream, Event.ofText("x"));
                         await().atMost(Duration.ofSeconds(120))
                                 .untilAsserted(() -> assertThat(health(context).getDetails())
                                         .containsKey("stoppedPartitionsOfOtherProcesses")
@@ -183,11 +203,12 @@ class EventSqlHealthIndicatorIT {
                     assertThat(health.getDetails()
                                     .get("stoppedPartitionsOfOtherProcesses")
                                     .toString())
-                            .contains("orders/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
+                            .contains(
+                                    stream + "/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
                     assertThat(health.getDetails()
                                     .get("consumersWithoutMembers")
                                     .toString())
-                            .contains("orders/mailer", "1 events behind, the oldest for ");
+                            .contains(stream + "/mailer", "1 events behind, the oldest for ");
                 });
     }
 
@@ -197,10 +218,10 @@ class EventSqlHealthIndicatorIT {
                 .withPropertyValues("eventsql.health.stopped-partitions-status=OUT_OF_SERVICE")
                 .run(context -> {
                     EventSql eventSql = context.getBean(EventSql.class);
-                    eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+                    eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
                     AtomicBoolean failing = new AtomicBoolean(true);
                     eventSql.subscribe(
-                            ConsumerSpec.of("orders", "mailer")
+                            ConsumerSpec.of(stream, "mailer")
                                     .withFailurePolicy(FailurePolicy.DEAD_LETTER)
                                     .withCircuitBreaker(2)
                                     .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
@@ -210,7 +231,7 @@ class EventSqlHealthIndicatorIT {
                                 }
                             });
                     for (int i = 0; i < 20; i++) {
-                        eventSql.publisher().publish("orders", Event.ofText("key " + i, "x"));
+                        eventSql.publisher().publish(stream, Event.ofText("key " + i, "x"));
                     }
                     await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                         Health health = health(context);
@@ -218,7 +239,7 @@ class EventSqlHealthIndicatorIT {
                         assertThat(health.getDetails()
                                         .get("openCircuitBreakers")
                                         .toString())
-                                .contains("orders/mailer, shard 0, partition 0", "failures in a row", "pausing for");
+                                .contains(stream + "/mailer, shard 0, partition 0", "failures in a row", "pausing for");
                     });
                     failing.set(false);
                     await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
@@ -232,16 +253,16 @@ class EventSqlHealthIndicatorIT {
     void partitionWaitsAtMaxEventsAhead_isListedUntilItContinues() {
         application().run(context -> {
             EventSql eventSql = context.getBean(EventSql.class);
-            eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+            eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
             CountDownLatch release = new CountDownLatch(1);
             eventSql.subscribe(
-                    ConsumerSpec.of("orders", "mailer").withKeyConcurrency(2).withMaxEventsAhead(10), event -> {
+                    ConsumerSpec.of(stream, "mailer").withKeyConcurrency(2).withMaxEventsAhead(10), event -> {
                         if (event.offset() == 0) {
                             release.await();
                         }
                     });
             for (int i = 0; i < 50; i++) {
-                eventSql.publisher().publish("orders", Event.ofText("key " + i % 5, "x"));
+                eventSql.publisher().publish(stream, Event.ofText("key " + i % 5, "x"));
             }
             await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                 assertThat(health(context).getStatus()).isEqualTo(Status.UP);
@@ -249,7 +270,7 @@ class EventSqlHealthIndicatorIT {
                         .containsEntry(
                                 "blockedPartitions",
                                 Map.of(
-                                        "orders/mailer, shard 0, partition 0",
+                                        stream + "/mailer, shard 0, partition 0",
                                         "maxEventsAhead events ahead of the committed offset 0"));
             });
             release.countDown();

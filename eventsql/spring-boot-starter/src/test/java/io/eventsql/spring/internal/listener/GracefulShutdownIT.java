@@ -25,8 +25,8 @@ import org.junit.jupiter.params.provider.ValueSource;
  * application several times while events are published, and compare the handled events with the published ones.
  */
 class GracefulShutdownIT extends ListenerFixture {
-    private static final int RUNS = 4;
-    private static final int EVENTS_PER_RUN = 300;
+    private static final int RUNS = 3;
+    private static final int EVENTS_PER_RUN = 100;
     private static final int KEYS = 7;
 
     /** The events of all runs, in their order. */

@@ -4,19 +4,29 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.spring.EventSqlListener;
 import jakarta.persistence.Entity;
 import jakarta.persistence.EntityManager;
 import jakarta.persistence.Id;
 import jakarta.persistence.PersistenceContext;
 import jakarta.persistence.Table;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
-import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ApplicationContextInitializer;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.support.GenericApplicationContext;
 import org.springframework.data.jpa.repository.JpaRepository;
 import org.springframework.data.jpa.repository.config.EnableJpaRepositories;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -25,6 +35,7 @@ import org.springframework.transaction.annotation.Transactional;
 /** Listeners in JPA's transactions: entities, plain SQL and the offset together. */
 class JpaListenerIT extends ListenerFixture {
     private JdbcTemplate jdbc;
+    private ConfigurableApplicationContext application;
 
     /** An article with its counter. */
     @Entity
@@ -47,19 +58,49 @@ class JpaListenerIT extends ListenerFixture {
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
     @EnableJpaRepositories(basePackageClasses = JpaListenerIT.class, considerNestedRepositories = true)
-    static class Persistence {}
+    static class Persistence {
+        @Bean
+        Counter counter() {
+            return new Counter();
+        }
 
-    @BeforeEach
-    void createTables() {
-        jdbc = new JdbcTemplate(pool);
-        jdbc.execute(
-                "CREATE TABLE IF NOT EXISTS article (name text PRIMARY KEY, taken int NOT NULL CHECK (taken < 100))");
-        jdbc.execute("CREATE TABLE IF NOT EXISTS effect (text text)");
-        jdbc.execute("TRUNCATE article, effect");
+        @Bean
+        Breaker breaker() {
+            return new Breaker();
+        }
+
+        @Bean
+        AtLeastOnce atLeastOnce() {
+            return new AtLeastOnce();
+        }
     }
 
-    private ApplicationContextRunner jpa() {
-        return application().withUserConfiguration(Persistence.class);
+    /** One application for all tests, because Hibernate takes long to start: its listeners have a stream each. */
+    @BeforeAll
+    void startApplication() {
+        jdbc = new JdbcTemplate(pool);
+        jdbc.execute("CREATE TABLE article (name text PRIMARY KEY, taken int NOT NULL CHECK (taken < 100))");
+        jdbc.execute("CREATE TABLE effect (text text)");
+        for (String name : List.of("counted", "broken", "own")) {
+            eventSql.createStream(StreamSpec.of(name).withPartitions(1));
+        }
+        ApplicationContextInitializer<GenericApplicationContext> dataSource = context ->
+                context.registerBean("dataSource", DataSource.class, () -> pool, bean -> bean.setDestroyMethodName(""));
+        application = new SpringApplicationBuilder(Persistence.class)
+                .web(WebApplicationType.NONE)
+                .initializers(dataSource)
+                .properties("spring.main.banner-mode=off", "eventsql.listener.retry-max-delay=1ms")
+                .run();
+    }
+
+    @AfterAll
+    void closeApplication() {
+        application.close();
+    }
+
+    @BeforeEach
+    void deleteRows() {
+        jdbc.execute("TRUNCATE article, effect");
     }
 
     private int taken(String article) {
@@ -83,7 +124,7 @@ class JpaListenerIT extends ListenerFixture {
         @PersistenceContext
         private EntityManager entities;
 
-        @EventSqlListener(stream = "${stream}", consumer = "c", transactional = true)
+        @EventSqlListener(stream = "counted", consumer = "c", transactional = true)
         void on(StoredEvent event) {
             Article article = articles.findById(event.text()).orElseGet(() -> articles.save(new Article(event.text())));
             article.taken++; // written by a flush only
@@ -97,18 +138,17 @@ class JpaListenerIT extends ListenerFixture {
 
     @Test
     void entitiesAndSql_afterFailures_happenOnce() {
+        stream = "counted";
         String[] texts = new String[30];
         for (int i = 0; i < texts.length; i++) {
             texts[i] = i % 2 == 0 ? "even" : "odd";
         }
         publish(texts);
-        jpa().withBean(Counter.class).run(context -> {
-            awaitLag(0);
-            assertThat(taken("even")).isEqualTo(15);
-            assertThat(taken("odd")).isEqualTo(15);
-            assertThat(effects()).isEqualTo(30);
-            assertThat(context.getBean(Counter.class).calls).hasValueGreaterThan(30);
-        });
+        awaitLag(0);
+        assertThat(taken("even")).isEqualTo(15);
+        assertThat(taken("odd")).isEqualTo(15);
+        assertThat(effects()).isEqualTo(30);
+        assertThat(application.getBean(Counter.class).calls).hasValueGreaterThan(30);
     }
 
     static class Breaker {
@@ -119,7 +159,7 @@ class JpaListenerIT extends ListenerFixture {
         private JdbcTemplate jdbc;
 
         @EventSqlListener(
-                stream = "${stream}",
+                stream = "broken",
                 consumer = "c",
                 transactional = true,
                 maxAttempts = "2",
@@ -133,15 +173,14 @@ class JpaListenerIT extends ListenerFixture {
 
     @Test
     void constraint_brokenByTheLastFlush_isAFailureOfTheEvent() {
+        stream = "broken";
         publish("few", "too many", "some");
-        jpa().withBean(Breaker.class).run(context -> {
-            awaitLag(0);
-            assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
-                    .singleElement()
-                    .satisfies(event -> assertThat(event.error()).contains("article_taken_check"));
-            assertThat(effects()).isEqualTo(2);
-            assertThat(taken("few") + taken("some")).isEqualTo(2);
-        });
+        awaitLag(0);
+        assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
+                .singleElement()
+                .satisfies(event -> assertThat(event.error()).contains("article_taken_check"));
+        assertThat(effects()).isEqualTo(2);
+        assertThat(taken("few") + taken("some")).isEqualTo(2);
     }
 
     /** A consumer that is not transactional, whose method has a transaction of its own. */
@@ -150,7 +189,7 @@ class JpaListenerIT extends ListenerFixture {
         private Articles articles;
 
         @Transactional
-        @EventSqlListener(stream = "${stream}", consumer = "c")
+        @EventSqlListener(stream = "own", consumer = "c")
         public void on(String text) {
             articles.save(new Article(text)).taken = 1;
         }
@@ -158,10 +197,9 @@ class JpaListenerIT extends ListenerFixture {
 
     @Test
     void method_inItsOwnTransaction_commitsBeforeTheOffset() {
+        stream = "own";
         publish("one", "two");
-        jpa().withBean(AtLeastOnce.class).run(context -> {
-            await().untilAsserted(() -> assertThat(taken("one") + taken("two")).isEqualTo(2));
-            awaitLag(0);
-        });
+        await().untilAsserted(() -> assertThat(taken("one") + taken("two")).isEqualTo(2));
+        awaitLag(0);
     }
 }

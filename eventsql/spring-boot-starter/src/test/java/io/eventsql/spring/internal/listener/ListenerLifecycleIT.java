@@ -23,11 +23,7 @@ import java.util.NoSuchElementException;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.Arguments;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.health.contributor.Health;
@@ -308,17 +304,15 @@ class ListenerLifecycleIT extends ListenerFixture {
                 });
     }
 
-    static Stream<Arguments> mistakes() {
-        return Stream.of(
-                Arguments.of(Twin.class, "so that each event would reach only one of them"),
-                Arguments.of(SameId.class, "has the id of"),
-                Arguments.of(WrongName.class, "the attribute stream must be letters (A to Z, a to z)"),
-                Arguments.of(BatchOfKeys.class, "has keyConcurrency 4 and is a batch listener"));
+    @Test
+    void application_withAMistake_doesNotStart() {
+        assertDoesNotStart(Twin.class, "so that each event would reach only one of them");
+        assertDoesNotStart(SameId.class, "has the id of");
+        assertDoesNotStart(WrongName.class, "the attribute stream must be letters (A to Z, a to z)");
+        assertDoesNotStart(BatchOfKeys.class, "has keyConcurrency 4 and is a batch listener");
     }
 
-    @ParameterizedTest
-    @MethodSource("mistakes")
-    void application_withAMistake_doesNotStart(Class<?> mistake, String problem) {
+    private void assertDoesNotStart(Class<?> mistake, String problem) {
         application()
                 .withBean(Recorder.class)
                 .withBean("mistake", mistake)

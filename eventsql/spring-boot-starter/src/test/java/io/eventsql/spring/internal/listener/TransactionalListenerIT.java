@@ -452,7 +452,7 @@ class TransactionalListenerIT extends ListenerFixture {
                 new JdbcTemplate(shard).execute("CREATE TABLE effect (text text)");
             }
             ApplicationContextRunner sharded = applicationWithoutDataSource()
-                    .withPropertyValues("eventsql.streams.sharded.partitions=10")
+                    .withPropertyValues("eventsql.streams.sharded.partitions=1")
                     .withUserConfiguration(TwoShards.class)
                     .withBean(OnShards.class);
             sharded.withPropertyValues("second=")

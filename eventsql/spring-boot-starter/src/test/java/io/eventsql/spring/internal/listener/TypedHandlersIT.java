@@ -16,9 +16,6 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.Arguments;
-import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceTransactionManagerAutoConfiguration;
 
@@ -254,20 +251,18 @@ class TypedHandlersIT extends ListenerFixture {
         void on(List<Order.Paid> order) {}
     }
 
-    static Stream<Arguments> mistakes() {
-        return Stream.of(
-                Arguments.of(TwoPlaced.class, List.of(Order.Placed.class.getName(), Elsewhere.Placed.class.getName())),
-                Arguments.of(NoListener.class, List.of("NoListener.on(Placed)", "its class is no listener")),
-                Arguments.of(NoHandler.class, List.of("NoHandler", "no handler")),
-                Arguments.of(TextHandler.class, List.of("TextHandler.on(String)", "no payload whose type")),
-                Arguments.of(TwoDefaults.class, List.of("second default")),
-                Arguments.of(Twice.class, List.of("takes Paid like")),
-                Arguments.of(Batch.class, List.of("takes batches")));
+    @Test
+    void mistakes_areRejectedAtStart() {
+        assertRejected(TwoPlaced.class, Order.Placed.class.getName(), Elsewhere.Placed.class.getName());
+        assertRejected(NoListener.class, "NoListener.on(Placed)", "its class is no listener");
+        assertRejected(NoHandler.class, "NoHandler", "no handler");
+        assertRejected(TextHandler.class, "TextHandler.on(String)", "no payload whose type");
+        assertRejected(TwoDefaults.class, "second default");
+        assertRejected(Twice.class, "takes Paid like");
+        assertRejected(Batch.class, "takes batches");
     }
 
-    @ParameterizedTest
-    @MethodSource("mistakes")
-    void mistake_isRejectedAtStart(Class<?> bean, List<String> message) {
+    private void assertRejected(Class<?> bean, String... message) {
         application().withBean(bean).run(context -> {
             assertThat(context).hasFailed();
             Throwable failure = context.getStartupFailure();
@@ -275,8 +270,9 @@ class TypedHandlersIT extends ListenerFixture {
                 failure = failure.getCause();
             }
             assertThat(failure)
+                    .as(bean.getSimpleName())
                     .isInstanceOf(InvalidListenerException.class)
-                    .hasMessageContainingAll(message.toArray(CharSequence[]::new));
+                    .hasMessageContainingAll(message);
         });
     }
 }

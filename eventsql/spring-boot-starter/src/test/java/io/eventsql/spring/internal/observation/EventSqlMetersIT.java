@@ -29,9 +29,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration;
@@ -46,6 +49,12 @@ class EventSqlMetersIT {
     /** Generous, so that only a hang fails. */
     private static final Duration DEADLINE = Duration.ofSeconds(120);
 
+    private static final AtomicInteger STREAMS = new AtomicInteger();
+
+    private static FreshDatabase shared;
+
+    private final String stream = "orders" + STREAMS.incrementAndGet();
+
     private final ApplicationContextRunner application = new ApplicationContextRunner()
             .withPropertyValues("eventsql.metrics.outbox-interval=50ms")
             .withConfiguration(
@@ -55,18 +64,28 @@ class EventSqlMetersIT {
             SimpleMetricsExportAutoConfiguration.class,
             CompositeMeterRegistryAutoConfiguration.class));
 
-    private void run(BiConsumer<EventSql, MeterRegistry> test) {
-        run(metered, test);
+    @BeforeAll
+    static void openSharedDatabase() {
+        shared = new FreshDatabase();
     }
 
-    private void run(ApplicationContextRunner runner, BiConsumer<EventSql, MeterRegistry> test) {
-        try (FreshDatabase database = new FreshDatabase()) {
-            runner.withBean(DataSource.class, database::dataSource).run(context -> {
-                EventSql eventSql = context.getBean(EventSql.class);
-                eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
-                test.accept(eventSql, context.getBean(MeterRegistry.class));
-            });
-        }
+    @AfterAll
+    static void closeSharedDatabase() {
+        shared.close();
+    }
+
+    /** Runs a test with an application over the database of the class, in a stream of its own. */
+    private void run(BiConsumer<EventSql, MeterRegistry> test) {
+        run(metered, shared, test);
+    }
+
+    private void run(
+            ApplicationContextRunner runner, FreshDatabase database, BiConsumer<EventSql, MeterRegistry> test) {
+        runner.withBean(DataSource.class, database::dataSource).run(context -> {
+            EventSql eventSql = context.getBean(EventSql.class);
+            eventSql.createStream(StreamSpec.of(stream).withPartitions(2));
+            test.accept(eventSql, context.getBean(MeterRegistry.class));
+        });
     }
 
     private static double value(MeterRegistry registry, String name, String... tags) {
@@ -82,9 +101,9 @@ class EventSqlMetersIT {
     @Test
     void publishing_isCounted() {
         run((eventSql, registry) -> {
-            eventSql.publisher().publishAll("orders", List.of(Event.ofText("k", "a"), Event.ofText("k", "b")));
+            eventSql.publisher().publishAll(stream, List.of(Event.ofText("k", "a"), Event.ofText("k", "b")));
 
-            await().untilAsserted(() -> assertThat(count(registry, "eventsql.published", "stream", "orders"))
+            await().untilAsserted(() -> assertThat(count(registry, "eventsql.published", "stream", stream))
                     .isEqualTo(2));
             assertThat(registry.get("eventsql.append").timer().totalTime(TimeUnit.NANOSECONDS))
                     .isPositive();
@@ -109,34 +128,39 @@ class EventSqlMetersIT {
      */
     @Test
     void consumers_reportIsLostAndRegained_gaugesStayAwayForASecond() {
-        run(metered.withPropertyValues("eventsql.metrics.consumer-interval=50ms"), (eventSql, registry) -> {
-            Map<Meter.Id, Long> removed = new ConcurrentHashMap<>();
-            Map<Meter.Id, Long> absences = new ConcurrentHashMap<>();
-            registry.config().onMeterRemoved(meter -> removed.put(meter.getId(), System.nanoTime()));
-            registry.config().onMeterAdded(meter -> {
-                if (removed.containsKey(meter.getId())) {
-                    absences.put(meter.getId(), System.nanoTime() - removed.get(meter.getId()));
-                }
-            });
-            String name = "eventsql.consumer.lag";
-            try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {})) {
-                await().atMost(DEADLINE).until(() -> isScrapedWith(registry, name));
-                try (Connection connection =
-                                eventSql.shards().getFirst().dataSource().getConnection();
-                        Statement statement = connection.createStatement()) {
-                    connection.setAutoCommit(false);
-                    statement.execute("SELECT 1 FROM eventsql.consumer_reporter FOR UPDATE");
-                    await().atMost(DEADLINE).until(() -> !isScrapedWith(registry, name));
-                    connection.rollback();
-                } catch (SQLException e) {
-                    throw new IllegalStateException(e);
-                }
-                await().atMost(DEADLINE).until(() -> isScrapedWith(registry, name));
+        ApplicationContextRunner reporting = metered.withPropertyValues("eventsql.metrics.consumer-interval=50ms");
+        try (FreshDatabase database = new FreshDatabase()) {
+            run(reporting, database, this::assertAbsences);
+        }
+    }
+
+    private void assertAbsences(EventSql eventSql, MeterRegistry registry) {
+        Map<Meter.Id, Long> removed = new ConcurrentHashMap<>();
+        Map<Meter.Id, Long> absences = new ConcurrentHashMap<>();
+        registry.config().onMeterRemoved(meter -> removed.put(meter.getId(), System.nanoTime()));
+        registry.config().onMeterAdded(meter -> {
+            if (removed.containsKey(meter.getId())) {
+                absences.put(meter.getId(), System.nanoTime() - removed.get(meter.getId()));
             }
-            assertThat(absences.values())
-                    .isNotEmpty()
-                    .allMatch(nanos -> nanos >= Duration.ofSeconds(1).toNanos());
         });
+        String name = "eventsql.consumer.lag";
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), event -> {})) {
+            await().atMost(DEADLINE).until(() -> isScrapedWith(registry, name));
+            try (Connection connection =
+                            eventSql.shards().getFirst().dataSource().getConnection();
+                    Statement statement = connection.createStatement()) {
+                connection.setAutoCommit(false);
+                statement.execute("SELECT 1 FROM eventsql.consumer_reporter FOR UPDATE");
+                await().atMost(DEADLINE).until(() -> !isScrapedWith(registry, name));
+                connection.rollback();
+            } catch (SQLException e) {
+                throw new IllegalStateException(e);
+            }
+            await().atMost(DEADLINE).until(() -> isScrapedWith(registry, name));
+        }
+        assertThat(absences.values())
+                .isNotEmpty()
+                .allMatch(nanos -> nanos >= Duration.ofSeconds(1).toNanos());
     }
 
     /** Reads the gauge that keeps the report going. */
@@ -149,8 +173,9 @@ class EventSqlMetersIT {
     void publishing_rejectedByTheDatabase_isAFailedAppendAndAFailure() {
         run((eventSql, registry) -> {
             new JdbcTemplate(eventSql.shards().getFirst().dataSource())
-                    .execute("ALTER TABLE eventsql.events_orders ADD CONSTRAINT no_bad_keys CHECK (key <> 'bad')");
-            assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("bad", "x")))
+                    .execute("ALTER TABLE eventsql.events_" + stream
+                            + " ADD CONSTRAINT no_bad_keys CHECK (key <> 'bad')");
+            assertThatThrownBy(() -> eventSql.publisher().publish(stream, Event.ofText("bad", "x")))
                     .hasMessageContaining("no_bad_keys");
 
             // Listeners are called on a thread of their own.
@@ -168,13 +193,13 @@ class EventSqlMetersIT {
     void publishing_afterTheEnd_isAFailure() {
         run((eventSql, registry) -> {
             eventSql.close();
-            assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("x")))
+            assertThatThrownBy(() -> eventSql.publisher().publish(stream, Event.ofText("x")))
                     .hasMessageContaining("closed");
             assertThat(count(
                             registry,
                             "eventsql.publish.failures",
                             "stream",
-                            "orders",
+                            stream,
                             "exception",
                             "EventNotStoredException"))
                     .isOne();
@@ -184,8 +209,8 @@ class EventSqlMetersIT {
     @Test
     void handlers_areTimed_andTheirFailuresCounted() {
         run((eventSql, registry) -> {
-            String[] tags = {"stream", "orders", "consumer", "mailer"};
-            ConsumerSpec spec = ConsumerSpec.of("orders", "mailer")
+            String[] tags = {"stream", stream, "consumer", "mailer"};
+            ConsumerSpec spec = ConsumerSpec.of(stream, "mailer")
                     .withFailurePolicy(FailurePolicy.PARK_KEY)
                     .withRetry(RetryPolicy.defaults()
                             .withMaxAttempts(2)
@@ -195,9 +220,9 @@ class EventSqlMetersIT {
                     throw new IllegalStateException("thrown by the test");
                 }
             });
-            eventSql.publisher().publish("orders", Event.ofText("k", "good"));
-            eventSql.publisher().publish("orders", Event.ofText("bad"));
-            eventSql.publisher().publish("orders", Event.ofText("k", "bad"));
+            eventSql.publisher().publish(stream, Event.ofText("k", "good"));
+            eventSql.publisher().publish(stream, Event.ofText("bad"));
+            eventSql.publisher().publish(stream, Event.ofText("k", "bad"));
 
             await().untilAsserted(() -> {
                 assertThat(registry.find("eventsql.handler").tags(tags).timers())
@@ -218,15 +243,15 @@ class EventSqlMetersIT {
         run((eventSql, registry) -> {
             CountDownLatch end = new CountDownLatch(1);
             eventSql.subscribe(
-                    ConsumerSpec.of("orders", "slow").withHandlerTimeout(Duration.ofMillis(100)), event -> end.await());
+                    ConsumerSpec.of(stream, "slow").withHandlerTimeout(Duration.ofMillis(100)), event -> end.await());
             eventSql.subscribe(
-                    ConsumerSpec.of("orders", "broken")
+                    ConsumerSpec.of(stream, "broken")
                             .withFailurePolicy(FailurePolicy.STOP)
                             .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
                     event -> {
                         throw new IllegalStateException("thrown by the test");
                     });
-            eventSql.publisher().publish("orders", Event.ofText("x"));
+            eventSql.publisher().publish(stream, Event.ofText("x"));
 
             await().untilAsserted(() -> {
                 assertThat(count(registry, "eventsql.partition.stops", "consumer", "broken"))
@@ -242,10 +267,10 @@ class EventSqlMetersIT {
     void lag_ofAPartition_isShownWhileItIsAssigned() {
         run((eventSql, registry) -> {
             CountDownLatch goOn = new CountDownLatch(1);
-            Subscription subscription = eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> goOn.await());
+            Subscription subscription = eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), event -> goOn.await());
             eventSql.publisher()
                     .publishAll(
-                            "orders", List.of(Event.ofText("k", "a"), Event.ofText("k", "b"), Event.ofText("k", "c")));
+                            stream, List.of(Event.ofText("k", "a"), Event.ofText("k", "b"), Event.ofText("k", "c")));
 
             await().untilAsserted(() -> assertThat(lags(registry)).containsExactlyInAnyOrder(0.0, 3.0));
             goOn.countDown();
@@ -268,7 +293,7 @@ class EventSqlMetersIT {
             metered.withBean(DataSource.class, database::dataSource).run(context -> {
                 EventSql eventSql = context.getBean(EventSql.class);
                 MeterRegistry registry = context.getBean(MeterRegistry.class);
-                eventSql.createStream(StreamSpec.of("orders"));
+                eventSql.createStream(StreamSpec.of(stream).withPartitions(2));
                 String shard = eventSql.shards().getFirst().name();
                 await().untilAsserted(() -> assertThat(value(registry, "eventsql.outbox.backlog", "outbox", shard))
                         .isZero());
@@ -279,7 +304,7 @@ class EventSqlMetersIT {
                         lock.execute("SELECT * FROM eventsql.outbox_relay FOR UPDATE");
                     }
                     transaction.setAutoCommit(false);
-                    eventSql.outbox().publish(transaction, "orders", Event.ofText("x"));
+                    eventSql.outbox().publish(transaction, stream, Event.ofText("x"));
                     transaction.commit();
 
                     await().untilAsserted(() -> {
@@ -325,8 +350,8 @@ class EventSqlMetersIT {
     @Test
     void faultsOfConsuming_areCounted() {
         run((eventSql, registry) -> {
-            String[] tags = {"stream", "orders", "consumer", "mailer"};
-            ConsumerPartition partition = new ConsumerPartition("orders", "mailer", 0, 1);
+            String[] tags = {"stream", stream, "consumer", "mailer"};
+            ConsumerPartition partition = new ConsumerPartition(stream, "mailer", 0, 1);
             EventSqlMeters meters = new EventSqlMeters(registry);
 
             meters.circuitBreakerOpened(partition, 20, Duration.ofSeconds(1));
@@ -335,14 +360,14 @@ class EventSqlMetersIT {
             meters.eventsMissing(partition, 10, 13);
             meters.historyLost(partition, 100, 107);
             meters.handlingBlocked(partition, 5);
-            meters.historyLost(0, "orders", 1, 200, 211);
+            meters.historyLost(0, stream, 1, 200, 211);
 
             assertThat(count(registry, "eventsql.circuit.breaker.pauses", tags)).isEqualTo(2);
             assertThat(count(registry, "eventsql.events.erased", tags)).isEqualTo(4);
             assertThat(count(registry, "eventsql.events.missing", tags)).isEqualTo(3);
             assertThat(count(registry, "eventsql.history.lost", tags)).isEqualTo(7);
             assertThat(count(registry, "eventsql.partition.blocks", tags)).isEqualTo(1);
-            assertThat(count(registry, "eventsql.publish.history.lost", "stream", "orders"))
+            assertThat(count(registry, "eventsql.publish.history.lost", "stream", stream))
                     .isEqualTo(11);
         });
     }

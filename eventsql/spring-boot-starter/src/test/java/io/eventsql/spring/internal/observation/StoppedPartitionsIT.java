@@ -16,8 +16,8 @@ import io.eventsql.spring.fixture.FreshDatabase;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import javax.sql.DataSource;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -37,20 +37,22 @@ class StoppedPartitionsIT {
     private static final ConsumerSpec PARKING = ConsumerSpec.of("orders", "parking")
             .withFailurePolicy(FailurePolicy.PARK_KEY)
             .withRetry(RetryPolicy.defaults().withMaxAttempts(1));
+    private static final ConsumerSpec DELETED = ConsumerSpec.of("orders", "deleted");
 
-    private FreshDatabase database;
+    private static FreshDatabase database;
 
-    @BeforeEach
-    void newDatabase() {
+    @BeforeAll
+    static void newDatabase() {
         database = new FreshDatabase();
+        stopConsumer();
     }
 
-    @AfterEach
-    void closeDatabase() {
+    @AfterAll
+    static void closeDatabase() {
         database.close();
     }
 
-    private ApplicationContextRunner application() {
+    private static ApplicationContextRunner application() {
         return new ApplicationContextRunner()
                 .withPropertyValues("eventsql.metrics.consumer-interval=50ms")
                 .withConfiguration(AutoConfigurations.of(
@@ -62,8 +64,11 @@ class StoppedPartitionsIT {
                 .withBean(DataSource.class, database::dataSource);
     }
 
-    /** Stops the only partition of a consumer with 8 events, of which two of one key are parked for another one. */
-    private void stopConsumer() {
+    /**
+     * Stops the only partition of a consumer with 9 events, of which two of one key are parked for another one. A third one
+     * handles all.
+     */
+    private static void stopConsumer() {
         application().run(context -> {
             EventSql eventSql = context.getBean(EventSql.class);
             eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
@@ -79,8 +84,10 @@ class StoppedPartitionsIT {
                     throw new IllegalStateException("thrown by the test");
                 }
             });
+            eventSql.subscribe(DELETED, event -> {});
             await().until(() -> state(eventSql, "mailer").status() == PartitionState.Status.STOPPED);
             await().until(() -> state(eventSql, "parking").lag() == 0);
+            await().until(() -> state(eventSql, "deleted").lag() == 0);
         });
     }
 
@@ -98,7 +105,6 @@ class StoppedPartitionsIT {
 
     @Test
     void meters_showConsumersWithoutMembers() {
-        stopConsumer();
         application().run(context -> {
             MeterRegistry registry = context.getBean(MeterRegistry.class);
             await().untilAsserted(() -> {
@@ -126,11 +132,12 @@ class StoppedPartitionsIT {
                         .isOne();
                 assertThat(value(registry, "eventsql.consumer.unassigned", "parking"))
                         .isOne();
+                assertThat(value(registry, "eventsql.consumer.lag", "deleted")).isZero();
             });
-            context.getBean(EventSql.class).consumer("orders", "parking").delete();
+            context.getBean(EventSql.class).consumer("orders", "deleted").delete();
             await().untilAsserted(() -> {
                 registry.find("eventsql.consumers").gauges().forEach(Gauge::value);
-                assertThat(value(registry, "eventsql.consumer.lag", "parking")).isNaN();
+                assertThat(value(registry, "eventsql.consumer.lag", "deleted")).isNaN();
                 assertThat(value(registry, "eventsql.consumer.lag", "mailer")).isEqualTo(9);
             });
         });
@@ -138,7 +145,6 @@ class StoppedPartitionsIT {
 
     @Test
     void meters_areBounded(CapturedOutput output) {
-        stopConsumer();
         application().withPropertyValues("eventsql.metrics.max-consumers=1").run(context -> {
             MeterRegistry registry = context.getBean(MeterRegistry.class);
             await().untilAsserted(() -> {
@@ -169,7 +175,6 @@ class StoppedPartitionsIT {
 
     @Test
     void member_starts_theStoppedPartitionIsLogged(CapturedOutput output) {
-        stopConsumer();
         application().run(context -> {
             int before = output.getAll().length();
             context.getBean(EventSql.class).subscribe(MAILER, event -> {});
