@@ -170,12 +170,12 @@ run_maven() {
       "${maven_arguments[@]}"
     )
   fi
-  # Not more than two modules at a time, with three forks each, core-it with five: with many more, tests that limit the time of
-  # something fail now and then on two processors.
+  # Not more than three modules at a time, with two forks each, core-it with five: with many more, tests that limit the time of
+  # something fail now and then on two processors. With fewer, the last modules run alone, and leave a processor idle.
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
-  "${MAVEN[@]}" -B -ntp -T2 --fail-at-end verify "${rerun[@]}" "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
+  "${MAVEN[@]}" -B -ntp -T3 --fail-at-end verify "${rerun[@]}" "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
   if $quick; then
     check_tests_ran
   fi
