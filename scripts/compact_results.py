@@ -25,14 +25,14 @@ ROUND = "round-"
 
 
 # Of what is sampled each second: more than any picture or table shows.
-SAMPLED = "resources"
+SAMPLED = ("resources", "series")
 DIGITS = 6
 
 
 def compact(text: str, without: Sequence[str] = ()) -> str:
     """Returns the JSON object with a line for each field, so that a difference still shows which."""
     fields = {
-        name: _rounded(value) if name == SAMPLED else value
+        name: _rounded(value) if name in SAMPLED else value
         for name, value in json.loads(text).items()
         if name not in without
     }
@@ -44,13 +44,13 @@ def compact(text: str, without: Sequence[str] = ()) -> str:
 
 
 def _rounded(value: object) -> object:
-    """Returns the value with all numbers that have a fraction rounded to significant digits."""
+    """Returns the value with numbers rounded to significant digits, and without a point if they are whole."""
     if isinstance(value, dict):
         return {name: _rounded(of_name) for name, of_name in value.items()}
     if isinstance(value, list):
         return [_rounded(element) for element in value]
-    if isinstance(value, float) and not value.is_integer():
-        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else float(f"{value:.{DIGITS}g}")
     return value
 
 
