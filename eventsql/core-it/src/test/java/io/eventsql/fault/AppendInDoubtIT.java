@@ -13,6 +13,7 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.fixture.PatientOpening;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.SharedServerDatabase;
@@ -86,8 +87,7 @@ class AppendInDoubtIT {
     }
 
     private void open(Settings.Builder settings, StreamSpec stream) {
-        eventSql = EventSql.builder(pool).settings(settings.build()).build();
-        eventSql.createStream(stream);
+        eventSql = PatientOpening.open(EventSql.builder(pool).settings(settings.build()), stream);
     }
 
     private static Settings.Builder settings() {

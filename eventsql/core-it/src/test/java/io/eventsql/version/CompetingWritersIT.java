@@ -8,6 +8,7 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.fixture.PatientOpening;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.SharedServerDatabase;
@@ -66,19 +67,17 @@ class CompetingWritersIT {
     }
 
     private void open(String stream, String jdbcUrl, Settings settings) {
+        StreamSpec spec = StreamSpec.of(stream)
+                .withPartitions(4)
+                .withSegmentSize(RUN_SECONDS > 60 ? 100_000 : 500)
+                .withKeyVersions();
         for (int i = 0; i < INSTANCES; i++) {
             HikariDataSource pool = Pools.pool(eventsDb, jdbcUrl);
             opened.add(pool);
-            EventSql eventSql = EventSql.builder(pool).settings(settings).build();
+            EventSql eventSql = PatientOpening.open(EventSql.builder(pool).settings(settings), spec);
             opened.add(() -> eventSql.close(Duration.ofSeconds(5)));
             instances.add(eventSql);
         }
-        instances
-                .getFirst()
-                .createStream(StreamSpec.of(stream)
-                        .withPartitions(4)
-                        .withSegmentSize(RUN_SECONDS > 60 ? 100_000 : 500)
-                        .withKeyVersions());
     }
 
     /** Runs the writers for some time, and longer until there is enough of what the test needs. */
