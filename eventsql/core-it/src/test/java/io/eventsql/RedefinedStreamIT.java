@@ -244,12 +244,19 @@ class RedefinedStreamIT {
                                         .stream()
                                         .anyMatch(line -> line.contains(CREATED_ANEW)));
             }
-        }
-        assertThat(partitions(second(), stream)).isEmpty();
+            assertThat(partitions(second(), stream)).isEmpty();
 
-        eventSql.createStream(TestStreams.of(stream).withPartitions(3));
-        eventSql.publisher().publish(stream, Event.ofText(key, "after"));
-        await().atMost(DEADLINE).untilAsserted(() -> assertThat(handled.texts()).contains("after"));
+            eventSql.createStream(TestStreams.of(stream).withPartitions(3));
+            eventSql.publisher().publish(stream, Event.ofText(key, "after"));
+            await().atMost(DEADLINE)
+                    .untilAsserted(() -> assertThat(handled.texts()).contains("after"));
+            for (String consumer : List.of("c", "d")) {
+                await().atMost(DEADLINE)
+                        .until(() -> log.lines("Consumer " + consumer + " of stream " + stream + " continues on")
+                                        .size()
+                                == 1);
+            }
+        }
     }
 
     /** Nothing is asked of the others for a shard that has the stream. */

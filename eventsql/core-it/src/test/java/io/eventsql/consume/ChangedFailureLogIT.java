@@ -34,7 +34,7 @@ class ChangedFailureLogIT extends ConsumerFixture {
     @BeforeEach
     void openProcess() {
         consuming = CapturedLog.ofConsuming();
-        waking = CapturedLog.of("wake");
+        waking = CapturedLog.ofWaking();
         database = new SwitchableDataSource(cluster.dataSources().getFirst());
         process = EventSql.builder(database)
                 .settings(Settings.builder().heartbeat(Duration.ofMillis(500)).build())
@@ -78,6 +78,7 @@ class ChangedFailureLogIT extends ConsumerFixture {
         database.setAvailable(true);
 
         awaitLine(consuming, "INFO Heartbeats on", "work again");
+        awaitLine(waking, "INFO Listening on", "works again");
         for (String reason : List.of("the first reason", "the second reason")) {
             assertThat(consuming.lines("Heartbeat on").stream().filter(line -> line.contains(reason)))
                     .hasSize(1);

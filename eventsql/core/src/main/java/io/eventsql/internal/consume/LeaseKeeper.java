@@ -347,7 +347,7 @@ final class LeaseKeeper implements WakeUpTarget {
             try {
                 if (recovery.recover(member)) {
                     participant.committer().request(); // assignments that continue may have something to commit
-                    unrecovered.remove(member);
+                    reportRecovered(member);
                     schedule.requestHeartbeat();
                 }
             } catch (SQLException | UnknownStreamException e) {
@@ -366,6 +366,18 @@ final class LeaseKeeper implements WakeUpTarget {
                             e.toString());
                 }
             }
+        }
+    }
+
+    private void reportRecovered(ShardMember member) {
+        FailureSeries failed = unrecovered.remove(member);
+        if (failed != null) {
+            LOG.info(
+                    "Consumer {} of stream {} continues on {} after {} failed attempts",
+                    member.spec().name(),
+                    member.spec().stream(),
+                    shard,
+                    failed.end());
         }
     }
 

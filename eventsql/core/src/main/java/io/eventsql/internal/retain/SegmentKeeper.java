@@ -92,7 +92,7 @@ public final class SegmentKeeper {
         @Nullable Segments found = known.get(key); // without a lock
         Segments segments = found != null ? found : known.computeIfAbsent(key, unknown -> new Segments(null));
         if (segments.appended(head, wantedRoom(events))) {
-            shard.inBackground(() -> addInBackground(shard, stream, key, segments, 0));
+            shard.inBackground(() -> addInBackground(shard, stream, key, segments));
         }
     }
 
@@ -100,7 +100,7 @@ public final class SegmentKeeper {
         return Math.min(ROOM_EVENTS_MAX, 2L * events);
     }
 
-    private void addInBackground(Shard shard, StreamSpec stream, Partition partition, Segments segments, int failures) {
+    private void addInBackground(Shard shard, StreamSpec stream, Partition partition, Segments segments) {
         try {
             @Nullable Room room = addInSameIncarnation(shard, stream, partition.number(), segments.wanted());
             if (room == null) {
@@ -111,11 +111,12 @@ public final class SegmentKeeper {
                 LOG.info("Added segments to partition {} of stream {} on {}", partition.number(), stream.name(), shard);
             }
             if (segments.added(room)) {
-                shard.inBackground(() -> addInBackground(shard, stream, partition, segments, 0));
+                shard.inBackground(() -> addInBackground(shard, stream, partition, segments));
             }
         } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
-            long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, BACKOFF_SHIFT_MAX));
-            if (segments.failures.add(e.toString()).isNew()) {
+            FailureSeries.Failure failure = segments.failures.add(e.toString());
+            long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failure.number() - 1, BACKOFF_SHIFT_MAX));
+            if (failure.isNew()) {
                 LOG.warn(
                         "Adding segments to partition {} of stream {} on {} failed; retrying in {} ms: {}",
                         partition.number(),
@@ -126,7 +127,7 @@ public final class SegmentKeeper {
             } else {
                 LOG.debug("Adding segments on {} failed again; retrying in {} ms", shard, delayMs, e);
             }
-            shard.inBackground(delayMs, () -> addInBackground(shard, stream, partition, segments, failures + 1));
+            shard.inBackground(delayMs, () -> addInBackground(shard, stream, partition, segments));
         }
     }
 

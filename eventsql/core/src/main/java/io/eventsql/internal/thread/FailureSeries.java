@@ -23,10 +23,11 @@ public final class FailureSeries {
     /**
      * A failure.
      *
+     * @param number how many there have been in the series, with this one
      * @param retryMs the pause before the next attempt
      * @param isNew whether no earlier failure of the series had the same reason
      */
-    public record Failure(long retryMs, boolean isNew) {}
+    public record Failure(int number, long retryMs, boolean isNew) {}
 
     /** Adds a failure. */
     public Failure add(String reason) {
@@ -34,7 +35,7 @@ public final class FailureSeries {
         long retryMs = backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1);
         boolean isNew = reasons.size() < REASONS_MAX
                 && reasons.add(NUMBERS.matcher(reason).replaceAll("0"));
-        return new Failure(retryMs, isNew);
+        return new Failure(failures, retryMs, isNew);
     }
 
     /** Ends the series with a success; returns the number of failures that it had. */

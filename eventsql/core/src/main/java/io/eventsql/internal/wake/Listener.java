@@ -97,7 +97,10 @@ final class Listener {
 
     private void listen(Connection connection) throws SQLException {
         shard.tables().notifications().listen(connection);
-        failures.end();
+        int ended = failures.end();
+        if (ended > 0) {
+            LOG.info("Listening on {} works again after {} failed attempts", shard, ended);
+        }
         targets.forEach(WakeUpTarget::wakeAll); // earlier signals were missed
         notifier.request(Signal.Change.none()); // by its own thread: this one has borrowed a connection
         boolean signalReceived = false;
