@@ -8,6 +8,7 @@ import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -16,7 +17,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -26,7 +26,6 @@ import org.junit.jupiter.api.Timeout;
 /** The settings of a stream change while it is in use, in this process and in others. Two shards. */
 @Timeout(120)
 class AlterStreamIT {
-    private static final AtomicInteger STREAMS = new AtomicInteger();
     private static final Retention RETENTION = Retention.FOREVER
             .withMaxAge(Duration.ofMillis(86_400_123))
             .withMaxBytes(1L << 40)
@@ -37,7 +36,7 @@ class AlterStreamIT {
     private static TestCluster cluster;
     private static EventSql eventSql;
 
-    private final String name = "altered" + STREAMS.incrementAndGet();
+    private final String name = TestStreams.newName();
     private final StreamSpec stream = StreamSpec.of(name).withPartitions(1).withSegmentSize(1_000);
 
     @BeforeAll

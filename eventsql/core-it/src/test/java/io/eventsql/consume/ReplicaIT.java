@@ -52,13 +52,12 @@ import org.junit.jupiter.api.Timeout;
 class ReplicaIT {
     private static final Duration NO_LIMIT = Duration.ofHours(1);
     private static final Duration LIMIT = Duration.ofMillis(300);
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static ReplicatedServer server;
     private static DataSource primary;
     private static DataSource standby;
 
-    private final String stream = "replicated" + STREAMS.incrementAndGet();
+    private final String stream = TestStreams.newName();
     private final Handled handled = new Handled();
     private final List<EventSql> opened = new ArrayList<>();
 

@@ -137,8 +137,8 @@ class ErasureIT extends ErasureContract {
                         .as("after %s steps: %s", steps, erasure)
                         .isTrue();
                 assertThat(readAll(stream)).allMatch(e -> e.isErased() != "other".equals(e.key()));
-                steps += Math.max(
-                        0, files - 2); // the steps of the outbox's files are alike: the first and the last suffice
+                // The steps of the outbox's files are alike: the first and the last suffice.
+                steps += Math.max(0, files - 2);
             }
         }
         assertThat(phases).contains("outbox-sending", "events", "copies", "files");

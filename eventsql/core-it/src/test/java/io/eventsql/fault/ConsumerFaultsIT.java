@@ -14,7 +14,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
@@ -43,8 +42,6 @@ class ConsumerFaultsIT {
     private static final int CUTS = Integer.getInteger("eventsql.test.cuts", 5);
     private static final int CRASHES = 3;
 
-    private static final AtomicInteger STREAMS = new AtomicInteger();
-
     private static EmbeddedEventsDb eventsDb;
 
     @TempDir
@@ -61,7 +58,7 @@ class ConsumerFaultsIT {
     }
 
     private ConsumerGroup group(Stream<HandlerMode> modes) throws Exception {
-        StreamSpec stream = TestStreams.of("cuts" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS);
+        StreamSpec stream = TestStreams.of(TestStreams.newName()).withPartitions(PARTITIONS);
         Map<String, HandlerMode> consumers =
                 modes.collect(Collectors.toMap(mode -> mode.name().toLowerCase(Locale.ROOT), mode -> mode));
         return new ConsumerGroup(eventsDb, folder, stream, consumers, TICK_MS)

@@ -13,7 +13,6 @@ import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -43,11 +42,10 @@ class FrozenMemberIT {
 
     private static final String OTHER_ROLE = "role_of_other_members";
     private static final String OTHER_PASSWORD = "only_for_this_test";
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static EventsDb eventsDb;
 
-    private final String stream = "frozen" + STREAMS.incrementAndGet();
+    private final String stream = TestStreams.newName();
 
     @TempDir
     private Path folder;

@@ -53,12 +53,11 @@ import org.junit.jupiter.api.Timeout;
 class MembershipFaultsIT {
     private static final int PARTITIONS = 2;
     private static final Duration DEADLINE = Duration.ofSeconds(120);
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static EventsDb eventsDb;
     private static HikariDataSource goodPool;
 
-    private final String stream = "faults" + STREAMS.incrementAndGet();
+    private final String stream = TestStreams.newName();
     private final ConsumerSpec spec = ConsumerSpec.of(stream, "c");
     private Settings settings;
     private FaultProxy proxy;

@@ -19,7 +19,6 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
@@ -48,8 +47,6 @@ class MembershipIT {
     /** From one event of a partition to the next. Partitions move whatever the rate, and the processes need the processors. */
     private static final long TICK_MS = 160;
 
-    private static final AtomicInteger STREAMS = new AtomicInteger();
-
     private static EventsDb eventsDb;
 
     @TempDir
@@ -70,7 +67,7 @@ class MembershipIT {
     }
 
     private ConsumerGroup group(Map<String, HandlerMode> consumers, int partitions) throws Exception {
-        String stream = "members" + STREAMS.incrementAndGet();
+        String stream = TestStreams.newName();
         return new ConsumerGroup(
                 eventsDb, folder, TestStreams.of(stream).withPartitions(partitions), consumers, TICK_MS);
     }

@@ -22,7 +22,6 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -35,7 +34,6 @@ import org.junit.jupiter.api.BeforeAll;
 abstract class PublishFixture {
     static final Duration FAR = Duration.ofMinutes(30);
     static final long SECONDS_MAX = 60;
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     final Recorder recorder = new Recorder();
     private final List<EventSql> opened = new ArrayList<>();
@@ -88,7 +86,7 @@ abstract class PublishFixture {
     }
 
     static String newStream(EventSql eventSql, int partitions) {
-        String stream = "stream_" + STREAMS.incrementAndGet();
+        String stream = TestStreams.newName();
         eventSql.createStream(TestStreams.of(stream).withPartitions(partitions).withSegmentSize(1_000));
         return stream;
     }

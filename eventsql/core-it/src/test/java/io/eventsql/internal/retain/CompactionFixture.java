@@ -19,13 +19,11 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.sql.DataSource;
 
 /** Streams of one shard that are compacted step by step. */
 final class CompactionFixture implements AutoCloseable {
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     final TestCluster cluster = TestCluster.ofShards(1);
     final DataSource database = cluster.dataSources().getFirst();
@@ -34,7 +32,7 @@ final class CompactionFixture implements AutoCloseable {
     private final AtomicLong batches = new AtomicLong();
 
     static StreamSpec newStream(Storage storage) {
-        return StreamSpec.of("compacted" + STREAMS.incrementAndGet())
+        return StreamSpec.of(TestStreams.newName())
                 .withPartitions(1)
                 .withSegmentSize(100)
                 .withStorage(storage)

@@ -13,7 +13,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /** Compaction of streams that store blocks. */
-class CompactionOfBlocksIT extends CompactionIT {
+class CompactionOfBlocksIT extends CompactionContract {
     @Override
     Storage storage() {
         return Storage.BLOCKS;

@@ -10,6 +10,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.internal.shard.Shards;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -28,11 +29,10 @@ import org.junit.jupiter.api.Timeout;
 /** Two producers, one after the other, in the one partition of a stream. */
 @Timeout(120)
 class DeadProducersIT {
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static TestCluster cluster;
 
-    private final String stream = "s" + STREAMS.incrementAndGet();
+    private final String stream = TestStreams.newName();
     private final EventSql first = cluster.open();
     private final EventSql second = cluster.open();
     private final Shards shards = Shards.open(cluster.dataSources(), Settings.defaults());

@@ -7,23 +7,22 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 
 /** A stream with segments of 100 events on one shard, whose retention is run step by step. */
 final class RetentionFixture implements AutoCloseable {
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     final TestCluster cluster = TestCluster.ofShards(1);
     final DataSource database = cluster.dataSources().getFirst();
     final EventSql eventSql = cluster.open();
 
     static String newStream() {
-        return "retained" + STREAMS.incrementAndGet();
+        return TestStreams.newName();
     }
 
     /** Publishes events to partition 0 of a stream with one partition. */

@@ -17,6 +17,7 @@ import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import java.sql.Connection;
@@ -43,12 +44,11 @@ class SegmentKeeperIT {
     private static final int SEGMENT_SIZE = 100;
     private static final int BATCH = 50;
     private static final Pattern ENSURE = Pattern.compile("eventsql[.](ensure_segments)_v1");
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static TestCluster cluster;
     private static DataSource database;
 
-    private final String stream = "s" + STREAMS.incrementAndGet();
+    private final String stream = TestStreams.newName();
     private final EventSql eventSql = cluster.open(settings -> settings.maxBatchEvents(BATCH));
     private final EventPublisher publisher = eventSql.publisher();
 

@@ -13,9 +13,9 @@ import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -26,12 +26,11 @@ import org.junit.jupiter.api.Timeout;
 /** Segments of one partition that differ in size. */
 @Timeout(120)
 class SegmentSizesIT {
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static TestCluster cluster;
     private static DataSource database;
 
-    private final String stream = "s" + STREAMS.incrementAndGet();
+    private final String stream = TestStreams.newName();
 
     @BeforeAll
     static void open() {

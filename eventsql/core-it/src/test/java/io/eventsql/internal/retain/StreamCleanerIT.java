@@ -21,6 +21,7 @@ import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ClearStatements.Attachment;
 import io.eventsql.internal.sql.SqlErrors;
@@ -36,7 +37,6 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -48,13 +48,12 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class StreamCleanerIT {
     private static final int SEGMENT_SIZE = 100;
-    private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static TestCluster cluster;
     private static DataSource database;
     private static EventSql eventSql;
 
-    private final String stream = "cleared" + STREAMS.incrementAndGet();
+    private final String stream = TestStreams.newName();
     private final StreamSpec spec = StreamSpec.of(stream).withPartitions(1).withSegmentSize(SEGMENT_SIZE);
 
     @BeforeAll
