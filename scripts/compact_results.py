@@ -23,16 +23,14 @@ DERIVED = (
 OF_EACH_ROUND = ("histograms",)
 ROUND = "round-"
 
-
-# Of what is sampled each second: more than any picture or table shows.
-SAMPLED = ("resources", "series")
-DIGITS = 6
+# Significant digits of what is sampled each second: more than any picture or table shows. Whole numbers stay.
+DIGITS = {"resources": 4, "series": 6}
 
 
 def compact(text: str, without: Sequence[str] = ()) -> str:
     """Returns the JSON object with a line for each field, so that a difference still shows which."""
     fields = {
-        name: _rounded(value) if name in SAMPLED else value
+        name: _rounded(value, DIGITS[name]) if name in DIGITS else value
         for name, value in json.loads(text).items()
         if name not in without
     }
@@ -43,14 +41,15 @@ def compact(text: str, without: Sequence[str] = ()) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _rounded(value: object) -> object:
-    """Returns the value with numbers rounded to significant digits, and without a point if they are whole."""
+def _rounded(value: object, digits: int) -> object:
+    """Returns the value with numbers rounded to significant digits, at most to whole ones, which have no point."""
     if isinstance(value, dict):
-        return {name: _rounded(of_name) for name, of_name in value.items()}
+        return {name: _rounded(of_name, digits) for name, of_name in value.items()}
     if isinstance(value, list):
-        return [_rounded(element) for element in value]
+        return [_rounded(element, digits) for element in value]
     if isinstance(value, float):
-        return int(value) if value.is_integer() else float(f"{value:.{DIGITS}g}")
+        rounded = float(f"{value:.{digits}g}") if abs(value) < 10**digits else float(round(value))
+        return int(rounded) if rounded.is_integer() else rounded
     return value
 
 
@@ -58,8 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description="Rewrites each result.json below FOLDER with one line for each field, and deletes the"
         " files derived from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash creates them"
-        f" again. Of runs that were repeated, histograms are left out, and what is sampled each second is"
-        f" rounded to {DIGITS} digits. Pictures stay: delete"
+        " again. Of runs that were repeated, histograms are left out, and what is sampled each second is"
+        f" rounded to {DIGITS['series']} digits, that of resources to {DIGITS['resources']}. Pictures stay: delete"
         " those that no document shows.",
         epilog="Example:\n  python3 scripts/compact_results.py results/2026-11-22",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -42,10 +42,12 @@ def test_kept_results_are_small() -> None:
 
 def test_compact_rounds_only_what_is_sampled() -> None:
     text = (
-        '{"seconds": 600.123456789, "resources": {"columns": {"cpu": [0, 12345678, 0.123456789, 1234567.5]}}}'
+        '{"seconds": 600.123456789, "series": {"rate": [1999.123456789, 0.5]},'
+        ' "resources": {"columns": {"cpu": [0, 12345678, 0.123456789, 1234567.6, 9999.6]}}}'
     )
     assert compact_results.compact(text) == (
-        '{\n"seconds":600.123456789,\n"resources":{"columns":{"cpu":[0,12345678,0.123457,1234570.0]}}\n}\n'
+        '{\n"seconds":600.123456789,\n"series":{"rate":[1999.12,0.5]},\n'
+        '"resources":{"columns":{"cpu":[0,12345678,0.1235,1234568,10000]}}\n}\n'
     )
 
 
