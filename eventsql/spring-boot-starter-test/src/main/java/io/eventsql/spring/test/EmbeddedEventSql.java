@@ -18,7 +18,9 @@ import java.lang.annotation.Target;
  *
  * <p>Streams that do not exist are created when they are used, unless {@code eventsql.create-missing-streams} is set.
  *
- * <p>It has no effect on databases in {@code eventsql.shards}: set those in a profile that tests do not use.
+ * <p>Each shard of {@code eventsql.shards} gets a new, empty database on the same server, too, instead of the one that is
+ * configured, and no replica. It has no effect on {@code DataSource} beans that the application creates itself: create
+ * those in a profile that tests do not activate.
  */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)

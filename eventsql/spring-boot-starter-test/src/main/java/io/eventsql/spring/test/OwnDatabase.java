@@ -5,6 +5,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.springframework.beans.factory.support.BeanDefinitionRegistry;
+import org.springframework.beans.factory.support.BeanDefinitionRegistryPostProcessor;
 import org.springframework.beans.factory.support.RootBeanDefinition;
 import org.springframework.boot.jdbc.autoconfigure.JdbcConnectionDetails;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -13,7 +14,8 @@ import org.springframework.test.context.ContextCustomizer;
 import org.springframework.test.context.MergedContextConfiguration;
 
 /**
- * Gives a context a database of its own. Equal for equal classes, so that a cached context is reused only for its class.
+ * Gives a context a database of its own, and one for each shard. Equal for equal classes, so that a cached context is
+ * reused only for its class.
  *
  * @param testClass the class that gets the database
  */
@@ -44,6 +46,9 @@ record OwnDatabase(Class<?> testClass, boolean durable) implements ContextCustom
         definition.setPrimary(true); // next to that of a @ServiceConnection, say
         ((BeanDefinitionRegistry) context.getBeanFactory())
                 .registerBeanDefinition("embeddedEventSqlConnectionDetails", definition);
+        // Later, because other customizers may add properties: those of @DynamicPropertySource, say.
+        context.addBeanFactoryPostProcessor((BeanDefinitionRegistryPostProcessor)
+                registry -> new OwnShards(server, name).replace(context.getEnvironment()));
     }
 
     /** The address of the database; has precedence over {@code spring.datasource.*}. */
