@@ -9,17 +9,21 @@ import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.FunctionCalls;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /** One process consumes many streams, of both storages: one statement asks for the new events of all. */
@@ -113,5 +117,46 @@ class ManyStreamsIT {
             assertThat(ofStreams.get("bytes").texts()).containsExactly("0", "2", "3", "5", "6", "8");
             assertThat(ofStreams.get("text1").texts()).containsExactly("0", "1", "2", "3", "4", "5", "6", "7", "8");
         }
+    }
+
+    /** A fetch waits for seconds before it fails, as long as another session changes the stream's table. */
+    @Test
+    @Timeout(60)
+    void tableOfOneStreamIsLocked_othersAreHandled() throws SQLException {
+        int events = 400;
+        List<String> streams = IntStream.range(0, 6).mapToObj(i -> "part" + i).toList();
+        Map<String, Handled> handled = new HashMap<>();
+        try (TestCluster cluster = TestCluster.ofShards(1);
+                CapturedLog log = CapturedLog.ofConsuming();
+                Connection change = cluster.dataSources().getFirst().getConnection()) {
+            EventSql eventSql = cluster.open();
+            for (String stream : streams) {
+                eventSql.createStream(StreamSpec.of(stream).withPartitions(1).withStorage(Storage.ROWS));
+                eventSql.publisher()
+                        .publishAll(
+                                stream,
+                                IntStream.range(0, events)
+                                        .mapToObj(i -> Event.ofText("key", "" + i))
+                                        .toList());
+            }
+            change.setAutoCommit(false);
+            try (Statement lock = change.createStatement()) {
+                lock.execute("LOCK TABLE eventsql.events_part0 IN ACCESS EXCLUSIVE MODE");
+            }
+            for (String stream : streams) {
+                Handled ofStream = new Handled();
+                handled.put(stream, ofStream);
+                eventSql.subscribe(ConsumerSpec.of(stream, "c").withPageEvents(10), ofStream::add);
+            }
+
+            streams.subList(1, streams.size())
+                    .forEach(stream -> handled.get(stream).awaitSize(events));
+            assertThat(handled.get("part0").size()).isZero();
+            change.rollback();
+            handled.get("part0").awaitSize(events);
+            assertThat(log.lines("WARN Fetching stream part0 from")).hasSize(1);
+            assertThat(log.lines("INFO Fetching stream part0 from")).hasSize(1);
+        }
+        handled.values().forEach(Handled::assertOnceAndInOrder);
     }
 }

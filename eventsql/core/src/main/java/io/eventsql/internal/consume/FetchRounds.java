@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.Storage;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StreamsFetchStatement.StreamRequest;
@@ -9,20 +10,17 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Collections;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Fetches from one shard, in rounds, what the members of this process want. Members that read the same stream share a fetch
  * ({@link SharedRequests}), and streams share a statement, except for a busy stream, which has a fetch function of its own
- * ({@link FetchFunctions}), one that is far behind, whose pages are large, and one whose last fetch failed. Used by the
- * fetcher's thread alone.
+ * ({@link FetchFunctions}), one that is far behind, whose pages are large, and one whose last fetch failed ({@link
+ * FailingStreams}). Used by the fetcher's thread alone.
  */
 final class FetchRounds {
     private static final Logger LOG = LoggerFactory.getLogger(FetchRounds.class);
@@ -34,15 +32,15 @@ final class FetchRounds {
     private final Shard shard;
     private final FetchSchedule schedule;
     private final PageReader reader;
-    /** Streams whose last fetch failed: they are fetched by themselves. */
-    private final Set<Integer> failing = new HashSet<>();
+    private final FailingStreams failing;
 
     private int rotation;
 
-    FetchRounds(Shard shard, FetchSchedule schedule, PageReader reader) {
+    FetchRounds(Shard shard, FetchSchedule schedule, PageReader reader, FailingStreams failing) {
         this.shard = shard;
         this.schedule = schedule;
         this.reader = reader;
+        this.failing = failing;
     }
 
     /** What fetches have left. */
@@ -151,10 +149,13 @@ final class FetchRounds {
                 outcome = outcome.and(some.size() == 1 ? fetch(some.getFirst()) : fetchTogether(group.getKey(), some));
             }
         }
-        for (Wanted one : alone) {
-            outcome = outcome.and(fetch(one));
-        }
-        return outcome;
+        return outcome.and(fetchEach(alone));
+    }
+
+    /** Returns whether pages are to be fetched for the member now. */
+    boolean wantsPages(Subscriber subscriber) {
+        ShardMember member = subscriber.member();
+        return member.wantsPages() && !failing.isPaused(member.streamId());
     }
 
     /** Another member is the first one each time: not all may fit into a fetch. */
@@ -163,7 +164,7 @@ final class FetchRounds {
         List<Subscriber> rotated = new ArrayList<>(subscribers);
         Collections.rotate(rotated, rotation++);
         for (Subscriber subscriber : rotated) {
-            if (subscriber.member().wantsPages()) {
+            if (wantsPages(subscriber)) {
                 Membership membership = subscriber.member().membership();
                 Source source = new Source(
                         membership.streamId(),
@@ -177,23 +178,37 @@ final class FetchRounds {
         return wanted.values();
     }
 
-    /** Fetches for members that read the same stream. */
+    /**
+     * Fetches for members that read the same stream. A failure of the stream alone is recorded.
+     *
+     * @throws SQLException if none of the shard's streams can be fetched
+     */
     private Outcome fetch(Wanted wanted) throws SQLException {
         StreamFetch fetch = new StreamFetch(wanted, wanted.maxEvents());
+        long begun = System.nanoTime();
         try {
             fetch.request();
             if (!fetch.isEmpty()) {
                 deliver(fetch, reader.read(wanted.membership(), fetch.requests.requests(), fetch.maxEvents));
+                failing.succeeded(wanted.membership());
             }
-            failing.remove(wanted.streamId());
-        } catch (SQLException | RuntimeException | Error e) {
-            failing.add(wanted.streamId());
-            shard.recheckAfter(e, wanted.membership().incarnation());
-            throw e;
+        } catch (SQLException | RuntimeException e) {
+            if (concernsAll(e, wanted.membership().incarnation())) {
+                throw e;
+            }
+            failing.failed(wanted.membership(), e, System.nanoTime() - begun);
+            return Outcome.NOT_REQUESTED;
         } finally { // whatever happened, the other pages are still wanted
             fetch.requests.abortRest();
         }
         return fetch.outcome();
+    }
+
+    /** Returns whether a failure says something about the shard: that it is unavailable, or has another incarnation. */
+    private boolean concernsAll(Exception e, String incarnation) throws SQLException {
+        return shard.recheckAfter(e, incarnation)
+                || SqlErrors.isConnectionLost(e)
+                || (e instanceof SQLException sql && SqlErrors.classify(sql) == ErrorKind.NOT_SENT);
     }
 
     /**
@@ -224,7 +239,7 @@ final class FetchRounds {
             }
             return outcome;
         } catch (SQLException | RuntimeException e) {
-            if (shard.recheckAfter(e, group.incarnation()) || SqlErrors.isConnectionLost(e)) {
+            if (concernsAll(e, group.incarnation())) {
                 throw e;
             }
             LOG.debug("Fetching several streams from {} failed; fetching each by itself", shard, e);
@@ -236,17 +251,8 @@ final class FetchRounds {
 
     private Outcome fetchEach(List<Wanted> streams) throws SQLException {
         Outcome outcome = Outcome.NOT_REQUESTED;
-        @Nullable SQLException failure = null;
         for (Wanted wanted : streams) {
-            try {
-                outcome = outcome.and(fetch(wanted));
-            } catch (SQLException e) {
-                LOG.debug("Fetching from {} failed", shard, e);
-                failure = e;
-            }
-        }
-        if (failure != null) {
-            throw failure;
+            outcome = outcome.and(fetch(wanted));
         }
         return outcome;
     }

@@ -71,12 +71,15 @@ final class FetchSchedule {
         return catchingUp ? Math.min(pollNanos, CATCH_UP_NANOS) : pollNanos;
     }
 
-    /** Waits for a signal, or until a probe or a poll is due. */
-    void await() throws InterruptedException {
+    /** Waits for a signal, or until a probe or a poll is due, and for as long as this at most. */
+    void await(long maxNanos) throws InterruptedException {
+        long begun = System.nanoTime();
         lock.lockInterruptibly();
         try {
             while (!signalled) {
-                long left = Math.min(polledAt + pollNanos(), nextProbeAt()) - System.nanoTime();
+                long now = System.nanoTime();
+                long untilDue = Math.min(polledAt + pollNanos(), nextProbeAt()) - now;
+                long left = Math.min(untilDue, maxNanos - (now - begun));
                 if (left <= 0) {
                     return;
                 }

@@ -21,9 +21,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Fetches from one shard, its primary or its replica, for the members of this process that read there: one platform thread. It fetches for a member when one of its
- * partitions may have events and room for them, all such partitions of all members in one round trip if possible ({@link
- * FetchRounds}).
+ * Fetches from one shard, its primary or its replica, for the members of this process that read there: one platform thread.
+ * It fetches for a member when one of its partitions may have events and room for them, all such partitions of all members in
+ * one round trip if possible ({@link FetchRounds}).
  *
  * <p>A page that begins with a range without events is not passed on, unless compaction has removed them ({@link
  * CompactedGaps}): at once the heads are read, which show whether the
@@ -43,6 +43,7 @@ final class Fetcher implements WakeUpTarget {
     private final FetchSchedule schedule;
     private final Listeners listeners;
     private final PageReader reader;
+    private final FailingStreams failing;
     private final FetchRounds rounds;
     private final List<Subscriber> subscribers = new CopyOnWriteArrayList<>();
     private final ServiceThread thread;
@@ -77,7 +78,8 @@ final class Fetcher implements WakeUpTarget {
         this.schedule = schedule;
         this.listeners = listeners;
         this.reader = new PageReader(shard, source, this);
-        this.rounds = new FetchRounds(shard, schedule, reader);
+        this.failing = new FailingStreams(shard);
+        this.rounds = new FetchRounds(shard, schedule, reader, failing);
         this.thread = new ServiceThread(threadName, this::run);
         this.isOfReplica = isOfReplica;
     }
@@ -130,7 +132,8 @@ final class Fetcher implements WakeUpTarget {
     }
 
     private void run() throws InterruptedException {
-        schedule.await();
+        schedule.await(failing.nanosToRetry());
+        failing.endPauses();
         boolean done = false;
         try {
             if (isAnythingWanted() || schedule.isProbeDue()) {
@@ -159,7 +162,7 @@ final class Fetcher implements WakeUpTarget {
     }
 
     private boolean isAnythingWanted() {
-        return subscribers.stream().anyMatch(subscriber -> subscriber.member().wantsPages());
+        return subscribers.stream().anyMatch(rounds::wantsPages);
     }
 
     /** Extends the next fetch to all partitions of recently active streams. */

@@ -43,7 +43,7 @@ class FetchBudgetTest {
 
         budget.replace(reserved, 10);
 
-        schedule.await(); // hangs without a signal
+        schedule.await(Long.MAX_VALUE); // hangs without a signal
         assertThat(budget.reserve(1_000, SHARE)).isEqualTo(1_000);
     }
 
