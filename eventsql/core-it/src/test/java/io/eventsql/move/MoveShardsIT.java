@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerControl;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.ErasureSpec;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventSql;
@@ -42,6 +44,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -347,7 +350,7 @@ class MoveShardsIT {
     }
 
     @Test
-    void publishAndSchedule_processWithoutTheNewDatabase_failAndNameIt() {
+    void anyCall_processWithoutTheNewDatabase_failsAndNamesIt() {
         createDatabases(3);
         EventSql two = open(2);
         two.createStream(stream());
@@ -372,6 +375,20 @@ class MoveShardsIT {
             handled.awaitSize(300 - failed.size());
         }
         assertThat(handled.texts()).doesNotContainAnyElementsOf(failed);
+        ConsumerControl control = two.consumer(STREAM, "c");
+        Map<String, ThrowingCallable> calls = Map.of(
+                "erase", () -> two.erase(ErasureSpec.of(STREAM, "key-1")),
+                "seek", () -> control.seek(StartPosition.EARLIEST),
+                "pause", control::pause,
+                "delete", control::delete,
+                "clear", () -> two.previewClear(STREAM),
+                "deleteStream", () -> two.previewDeleteStream(STREAM),
+                "grow", () -> two.grow(STREAM, 20),
+                "alter", () -> two.alterStream(stream()));
+        calls.forEach((name, call) -> assertThatThrownBy(call)
+                .as(name)
+                .isInstanceOf(EventSqlException.class)
+                .hasMessageContaining("the database of shard2 is not among the data sources"));
         assertThatThrownBy(() -> open(2))
                 .isInstanceOf(ShardIdentityException.class)
                 .hasMessageContaining("3 shards");

@@ -77,6 +77,7 @@ public final class Aggregates {
 
     /** See {@link io.eventsql.EventSql#dropContinuousAggregate}. */
     public void drop(ContinuousAggregateSpec spec) {
+        shards.requireAllGiven("Aggregate " + spec.name() + " could not be dropped");
         Generations generations = generations(spec);
         Set<Integer> found = new TreeSet<>();
         for (Shard shard : shards.all()) {

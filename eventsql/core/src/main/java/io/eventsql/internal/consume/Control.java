@@ -79,13 +79,19 @@ final class Control implements ConsumerControl {
     @Override
     public void seek(StartPosition position) {
         requireGiven("position", position);
+        requireAllShards("move");
         requireKnown(seek.toPosition(position));
     }
 
     @Override
     public void seek(EventPosition position) {
         requireOwn(position);
+        requireAllShards("move");
         requireKnown(seek.toOffset(shards.get(position.shard()), position.partition(), position.offset()));
+    }
+
+    private void requireAllShards(String action) {
+        shards.requireAllGiven("Could not " + action + " consumer " + consumer + " of stream " + stream.name());
     }
 
     private void requireKnown(boolean known) {
@@ -166,6 +172,7 @@ final class Control implements ConsumerControl {
     /** First on all shards it has to handle again what came before on others, if it is created anew. */
     @Override
     public void delete() {
+        requireAllShards("delete");
         seek.holdReceivers();
         change("delete", (c, shard, id) -> {
             shard.require().allowLongStatements(c, DELETE_TIME_MAX);
@@ -202,6 +209,7 @@ final class Control implements ConsumerControl {
     }
 
     private long change(String action, ConsumerTransactions.Work<Long> work) {
+        requireAllShards(action);
         long sum = 0;
         for (Shard shard : shards.all()) {
             sum += transactions.change(action, shard, work).orElse(0L);

@@ -70,6 +70,7 @@ public final class Eraser {
 
     /** See {@link io.eventsql.EventSql#erasures}. */
     public List<Erasure> list() {
+        shards.requireAllGiven("Listing the erasures failed");
         return call("Listing the erasures", () -> {
             Map<UUID, Instant> ids = new LinkedHashMap<>();
             for (Shard shard : shards.all()) {
@@ -88,6 +89,7 @@ public final class Eraser {
 
     private Erasure run(UUID id, ErasureSpec spec) {
         String failure = "Erasing a key of stream " + spec.stream() + " (erasure " + id + ")";
+        shards.requireAllGiven(failure + " failed");
         ErasureSteps steps = new ErasureSteps(spec, failure);
         Set<Integer> recorded = begin(id, spec, failure, steps);
         do {

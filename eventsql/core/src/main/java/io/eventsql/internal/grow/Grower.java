@@ -54,6 +54,7 @@ public final class Grower {
     /** See {@link io.eventsql.EventSql#grow}. */
     public Growth grow(String name, int partitions) {
         StreamSpec stream = requireGrowable(name, partitions);
+        shards.requireAllGiven("Stream " + name + " could not grow");
         for (Shard shard : shards.all()) { // all of them before the first one grows
             call("Adding partitions", stream, shard, () -> prepare(shard, stream, partitions));
         }
@@ -66,6 +67,7 @@ public final class Grower {
     /** See {@link io.eventsql.EventSql#cancelGrowth}. */
     public void cancel(String name) {
         StreamSpec stream = streams.require(name);
+        shards.requireAllGiven("Unused partitions of stream " + name + " could not be removed");
         for (Shard shard : shards.all()) {
             call("Removing unused partitions", stream, shard, () -> {
                 int id = shard.streams().ensure(stream);

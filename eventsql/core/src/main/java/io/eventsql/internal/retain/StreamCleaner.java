@@ -54,6 +54,7 @@ public final class StreamCleaner {
     /** Returns what clearing would delete, and the confirmation that {@link #clear} requires. */
     public ClearPreview preview(String name) {
         StreamSpec stream = streams.require(name);
+        shards.requireAllGiven("Stream " + name + " could not be cleared");
         List<ClearPreview.ShardContent> contents = new ArrayList<>();
         StringBuilder state = new StringBuilder(shards.clusterId() + " " + name);
         for (Shard shard : shards.all()) {

@@ -39,6 +39,7 @@ public final class StreamDeleter {
      * @throws UnknownStreamException if no shard has the stream or tables of it
      */
     public DeletePreview preview(String name) {
+        shards.requireAllGiven("Stream " + name + " could not be deleted");
         boolean exists = false;
         List<ClearPreview.ShardContent> contents = new ArrayList<>();
         Set<String> consumers = new TreeSet<>();

@@ -28,6 +28,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -249,6 +250,42 @@ public final class Shards {
     /** Returns all shards of the cluster, by number. */
     public List<Shard> numbered() {
         return numbered;
+    }
+
+    /**
+     * Requires that this process was given the databases of all shards that have events, also of those that were added since it
+     * started: what it does on the others alone would be incomplete. Of databases that are unavailable nothing is known here; what
+     * follows fails on them.
+     *
+     * @param failure the beginning of the error message
+     * @throws EventSqlException if one was not given
+     */
+    public void requireAllGiven(String failure) {
+        List<ShardIdentity> known = new ArrayList<>();
+        for (Shard shard : shards) {
+            try {
+                shard.require().read(c -> tables.shards().find(c)).ifPresent(known::add);
+            } catch (SQLException e) {
+                LOG.debug("The identity of {} could not be read", shard, e);
+            }
+        }
+        ShardIdentity.Unused withoutEvents = ShardIdentity.Unused.of(known);
+        List<String> names = known.stream()
+                .map(ShardIdentity::names)
+                .max(Comparator.comparingInt(List::size))
+                .orElse(List.of());
+        List<String> lacking = IntStream.range(0, names.size())
+                .filter(number -> !withoutEvents.contains(number) && !isGiven(number))
+                .mapToObj(names::get)
+                .toList();
+        if (!lacking.isEmpty()) {
+            throw new EventSqlException(failure + ": the database of " + String.join(", ", lacking)
+                    + " is not among the data sources of this process. Configure it, and restart");
+        }
+    }
+
+    private boolean isGiven(int number) {
+        return number < numbered.size() && numbered.get(number).isConfigured();
     }
 
     /** Returns the id that all databases of the cluster have recorded. */
