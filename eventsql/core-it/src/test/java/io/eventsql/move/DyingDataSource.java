@@ -7,11 +7,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.regex.Pattern;
 import javax.sql.DataSource;
 
-/** Lets the calling process die, as far as a move is concerned, after it has committed a number of steps of a move. */
+/** Lets the calling process die, as far as a move or a seek is concerned, after it has committed a number of steps of it. */
 final class DyingDataSource extends AfterCommitDataSource {
     private static final Pattern STEP =
             Pattern.compile("eventsql[.](decide_move|join_move|keep_streams|receive_slots|freeze_receiver"
-                    + "|begin_closing|close_slots|open_slots|finish_move)_v[0-9]");
+                    + "|begin_closing|close_slots|open_slots|finish_move|hold_receivers)_v[0-9]");
 
     DyingDataSource(DataSource target, Steps steps) {
         super(target, STEP, steps::committed);

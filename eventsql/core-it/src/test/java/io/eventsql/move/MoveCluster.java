@@ -7,6 +7,7 @@ import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlBuilder;
 import io.eventsql.Settings;
+import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
@@ -20,6 +21,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
+import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
@@ -81,12 +83,22 @@ final class MoveCluster implements AutoCloseable {
 
     /** Moves keys in a process that dies after a number of steps, which are returned. */
     static List<String> dieAfter(List<DataSource> databases, int number, List<Integer> target) {
+        return dieAfter(databases, number, process -> process.moveShards(target));
+    }
+
+    /** Moves a consumer to the beginning in a process that dies when the first shards hold it back, and nothing has moved. */
+    void dieInSeek(int shards, String stream, String consumer) {
+        Consumer<EventSql> seek = process -> process.consumer(stream, consumer).seek(StartPosition.EARLIEST);
+        dieAfter(dataSources(), shards, seek);
+    }
+
+    private static List<String> dieAfter(List<DataSource> databases, int number, Consumer<EventSql> call) {
         Steps steps = new Steps(number);
         List<DataSource> dying = databases.stream()
                 .map(database -> (DataSource) new DyingDataSource(database, steps))
                 .toList();
         try (EventSql eventSql = builder(dying).build()) {
-            assertThatThrownBy(() -> eventSql.moveShards(target)).isInstanceOf(DiedException.class);
+            assertThatThrownBy(() -> call.accept(eventSql)).isInstanceOf(DiedException.class);
         }
         assertThat(steps.taken()).hasSize(number);
         return steps.taken();

@@ -18,7 +18,7 @@ import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.fixture.AfterCommitDataSource;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
@@ -31,9 +31,7 @@ import java.util.Optional;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
-import java.util.regex.Pattern;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -52,6 +50,7 @@ class MovedKeysIT {
     private static final String ALTERED = "altered";
     private static final String SOUGHT = "sought";
     private static final String HELD = "held";
+    private static final String LOST = "lost";
     private static final String CONSUMED_AGAIN = "consumed_again";
 
     private MoveCluster cluster;
@@ -61,7 +60,7 @@ class MovedKeysIT {
 
     @BeforeAll
     void move() {
-        List<String> streams = List.of(ALTERED, SOUGHT, HELD, CONSUMED_AGAIN);
+        List<String> streams = List.of(ALTERED, SOUGHT, HELD, LOST, CONSUMED_AGAIN);
         cluster = new MoveCluster(3);
         cluster.createWith(2, streams.stream().map(MoveCluster::stream).toArray(StreamSpec[]::new));
         outdated = cluster.open(3);
@@ -175,26 +174,34 @@ class MovedKeysIT {
     /** Receivers are held back for a seek that never comes. */
     @Test
     void seek_processDies_receiversContinue() {
-        AtomicInteger holds = new AtomicInteger();
-        List<DataSource> dying = cluster.dataSources().stream()
-                .map(database -> (DataSource)
-                        new AfterCommitDataSource(database, Pattern.compile("eventsql[.](hold_receivers)_v"), step -> {
-                            if (holds.incrementAndGet() == 3) {
-                                throw new DyingDataSource.DiedException(step);
-                            }
-                        }))
-                .toList();
         Handled handled = new Handled();
         try (Subscription member = three.subscribe(ConsumerSpec.of(HELD, "c"), handled::add)) {
             handled.awaitSize(KEYS);
         }
-        EventSql seeking = cluster.open(dying);
-        assertThatThrownBy(() -> seeking.consumer(HELD, "c").seek(StartPosition.EARLIEST))
-                .isInstanceOf(DyingDataSource.DiedException.class);
-        assertThat(holds).as("of all shards").hasValue(3);
+        cluster.dieInSeek(3, HELD, "c");
         publish(three, HELD, KEYS, 2 * KEYS);
         try (Subscription member = three.subscribe(ConsumerSpec.of(HELD, "c"), handled::add)) {
             handled.awaitSize(2 * KEYS);
+        }
+        MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
+    }
+
+    /** As if the giver's database was restored to before many seeks, of which the receiver knows. */
+    @Test
+    void seek_giverHasLostMany_receiverContinues() throws Exception {
+        Handled handled = new Handled();
+        try (Subscription member = three.subscribe(ConsumerSpec.of(LOST, "lost"), handled::add)) {
+            handled.awaitSize(KEYS);
+        }
+        Sql.execute(
+                cluster.dataSources().get(2),
+                "SELECT eventsql.hold_receivers_v2(consumer_id, '{0}', '{1000}', 0)"
+                        + " FROM eventsql.consumer WHERE name = 'lost'");
+        publish(three, LOST, KEYS, 2 * KEYS);
+        try (CapturedLog log = CapturedLog.ofConsuming();
+                Subscription member = three.subscribe(ConsumerSpec.of(LOST, "lost"), handled::add)) {
+            handled.awaitSize(2 * KEYS);
+            assertThat(log.lines("of stream lost has not completed")).hasSize(1);
         }
         MoveCluster.assertHandledInOrder(handled, 0, 2 * KEYS);
     }

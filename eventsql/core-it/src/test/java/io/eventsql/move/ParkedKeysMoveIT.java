@@ -380,6 +380,28 @@ class ParkedKeysMoveIT {
         assertHandledInOrder(handled, 0, 180);
     }
 
+    /** One receiver rejects reports because of a seek that never comes, while another one accepts them again and again. */
+    @Test
+    void seek_processDiesBeforeAllReceiversKnow_allContinue() {
+        publish(eventSql, stream, 0, 60);
+        eventSql.moveShards(List.of(1, 2));
+        publish(eventSql, stream, 60, 120);
+        try (Subscription member = subscribe(eventSql)) {
+            assertParked(eventSql, 120);
+            assertThat(shardsOfParkedEvents(eventSql)).containsExactly(0, 1, 2);
+        }
+        cluster.dieInSeek(2, stream, "c");
+        publish(eventSql, stream, 120, 180);
+        try (Subscription member = subscribe(eventSql)) {
+            assertParked(eventSql, 180);
+            fails = false;
+            control(eventSql).redrive();
+            handled.awaitSize(180);
+            awaitNothingParked(eventSql);
+        }
+        assertHandledInOrder(handled, 0, 180);
+    }
+
     /** A consumer that is created anew has nothing parked, and parks again what fails again. */
     @Test
     void delete_consumerIsCreatedAnew_parksAndHandlesInOrder() {

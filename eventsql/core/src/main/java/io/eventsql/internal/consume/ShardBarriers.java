@@ -46,7 +46,7 @@ final class ShardBarriers {
     private final FailureSeries failures = new FailureSeries();
 
     private final Map<Shard, FailureSeries> failuresOfGivers = new HashMap<>();
-    private final Map<ConsumerOnGiver, Rejection> rejections = new HashMap<>();
+    private final Map<Barrier, Rejection> rejections = new HashMap<>();
     private boolean started;
 
     ShardBarriers(Shards shards, WakeUp wakeUp) {
@@ -67,14 +67,16 @@ final class ShardBarriers {
      */
     private record Report(long seeks, Map<String, Long> parkedKeys) {}
 
-    private record ConsumerOnGiver(Shard giver, int id) {}
+    /** What a consumer waits for on one shard because of another one. */
+    private record Barrier(Shard receiver, int consumerId, Shard giver) {}
 
     /**
-     * The first rejection of what was read after a number of seeks.
+     * The first rejection of a report since the receiver requires that the consumer was moved so often before.
      *
+     * @param required how often on the giver
      * @param atNanos when it was (nano time)
      */
-    private record Rejection(long seeks, long atNanos) {}
+    private record Rejection(long required, long atNanos) {}
 
     /** Checks soon whether a consumer waits on a shard for what it has handled or redriven on others in the meantime. */
     synchronized void request(Shard shard, Membership membership) {
@@ -163,26 +165,52 @@ final class ShardBarriers {
                 .transaction(c -> receiver.tables()
                         .shardBarriers()
                         .pass(c, request.consumerId(), version, giver.number(), report.seeks(), report.parkedKeys()));
-        ConsumerOnGiver consumer = new ConsumerOnGiver(giver, idOfGiver);
+        Barrier barrier = new Barrier(receiver, request.consumerId(), giver);
         if (passed.accepted()) {
-            rejections.remove(consumer);
-        } else if (isInterrupted(consumer, report.seeks())) { // what is read after this counts
-            giver.readSlots();
-            giver.require()
-                    .transaction(c ->
-                            giver.tables().shardBarriers().countSeek(c, idOfGiver, report.seeks(), giver.mapVersion()));
+            rejections.remove(barrier);
+        } else {
+            ShardBarrierTable barriers = receiver.tables().shardBarriers();
+            long required = receiver.require().read(c -> barriers.seeks(c, request.consumerId(), giver.number()));
+            if (isInterrupted(barrier, required)) {
+                countSeeks(request, giver, idOfGiver, report.seeks(), required);
+            }
         }
         return passed.changed();
     }
 
     /** Returns whether the consumer was to be moved on the giver, and that was interrupted: it lasts too long. */
-    private boolean isInterrupted(ConsumerOnGiver consumer, long seeks) {
-        Rejection first = rejections.get(consumer);
-        if (first == null || first.seeks() != seeks) {
-            rejections.put(consumer, new Rejection(seeks, System.nanoTime()));
+    private boolean isInterrupted(Barrier barrier, long required) {
+        Rejection first = rejections.get(barrier);
+        if (first == null || first.required() != required) {
+            rejections.put(barrier, new Rejection(required, System.nanoTime()));
             return false;
         }
         return System.nanoTime() - first.atNanos() > SEEK_MAX_NANOS;
+    }
+
+    /**
+     * Counts on the giver, where nothing is moved, until it has as many seeks as the receiver requires: what is read after this is
+     * accepted. Does nothing if the consumer was moved there since the report was read.
+     */
+    private static void countSeeks(Request request, Shard giver, int idOfGiver, long seeks, long required)
+            throws SQLException {
+        giver.readSlots();
+        boolean counted = giver.require().transaction(c -> {
+            ShardBarrierTable barriers = giver.tables().shardBarriers();
+            boolean isCurrent = barriers.countSeek(c, idOfGiver, seeks, giver.mapVersion());
+            if (isCurrent) {
+                barriers.raiseSeeks(c, idOfGiver, giver.number(), required);
+            }
+            return isCurrent;
+        });
+        if (counted) {
+            LOG.info(
+                    "A seek or deletion of consumer {} of stream {} has not completed on {}; {} no longer waits for it",
+                    request.consumer(),
+                    request.stream().name(),
+                    giver,
+                    request.shard());
+        }
     }
 
     /** Returns nothing if the consumer has not handled the partitions yet. */

@@ -55,6 +55,10 @@ public final class ShardBarrierTable {
     private static final String COUNT_SEEK = "SELECT eventsql.count_seek_v1(?, ?, ?)";
     private static final String HOLD = "SELECT eventsql.hold_receivers_v2(?, ?::int[], ?::bigint[], ?)";
 
+    // Index: the primary key. COUNT_SEEK has locked the consumer's row before.
+    private static final String RAISE_SEEKS = """
+            UPDATE eventsql.consumer_seek k SET seeks = greatest(k.seeks, ?) WHERE k.consumer_id = ? AND k.shard = ?""";
+
     private final SqlSchema schema;
 
     public ShardBarrierTable(SqlSchema schema) {
@@ -182,6 +186,15 @@ public final class ShardBarrierTable {
     public boolean countSeek(Connection connection, int consumerId, long seeks, int version) {
         return Boolean.TRUE.equals(
                 Jooq.using(connection).fetchValue(schema.sql(COUNT_SEEK), consumerId, seeks, version));
+    }
+
+    /**
+     * Counts further seeks, up to what another shard requires, in a transaction that has counted one.
+     *
+     * @param shard this shard's number
+     */
+    public void raiseSeeks(Connection connection, int consumerId, int shard, long required) {
+        Jooq.using(connection).execute(schema.sql(RAISE_SEEKS), required, consumerId, shard);
     }
 
     /**
