@@ -8,6 +8,8 @@ import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AggregateRows;
 import io.eventsql.internal.sql.AggregateTables.State;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -53,7 +55,10 @@ final class AggregateMember implements ContinuousAggregate {
 
     private boolean closed;
     /** Used by the thread alone. */
-    private boolean isFailing;
+    private final FailureSeries failures = new FailureSeries();
+
+    /** What failed, such as "reading shard0", and why; the next check tries it again. */
+    private record Problem(String action, Exception cause) {}
 
     /** What the aggregate needs of the consumers of this process. */
     interface Consumers {
@@ -83,29 +88,41 @@ final class AggregateMember implements ContinuousAggregate {
 
     /** Starts what the shards serve, and the thread that keeps it so. */
     void start() {
-        @Nullable SQLException failure = reconcile();
+        List<Problem> problems = reconcile();
         synchronized (this) {
             if (states.isEmpty()) {
                 throw new EventSqlException(
-                        "Starting aggregate " + spec.name() + " failed: no shard is available", failure);
+                        "Starting aggregate " + spec.name() + " failed: no shard is available",
+                        problems.isEmpty() ? null : problems.getLast().cause());
             }
         }
         thread.start();
     }
 
     private void check() throws InterruptedException {
-        @Nullable SQLException failure = reconcile();
-        if (failure != null && !isFailing) {
-            LOG.warn(
-                    "Aggregate {}: a shard is unavailable; checking again every {} s",
-                    spec.name(),
-                    TimeUnit.NANOSECONDS.toSeconds(CHECK_NANOS),
-                    failure);
+        List<Problem> problems = reconcile();
+        problems.forEach(this::report);
+        int ended = problems.isEmpty() ? failures.end() : 0;
+        if (ended > 0) {
+            LOG.info("Aggregate {} works again after {} failures", spec.name(), ended);
         }
-        isFailing = failure != null;
-        LockSupport.parkNanos(this, failure == null && isAnyRebuilding() ? REBUILD_CHECK_NANOS : CHECK_NANOS);
+        LockSupport.parkNanos(this, problems.isEmpty() && isAnyRebuilding() ? REBUILD_CHECK_NANOS : CHECK_NANOS);
         if (Thread.interrupted()) {
             throw new InterruptedException();
+        }
+    }
+
+    private void report(Problem problem) {
+        String reason = SqlErrors.message(problem.cause());
+        if (failures.add(problem.action() + ": " + reason).isNew()) {
+            LOG.warn(
+                    "Aggregate {}: {} failed; checking again every {} s: {}",
+                    spec.name(),
+                    problem.action(),
+                    TimeUnit.NANOSECONDS.toSeconds(CHECK_NANOS),
+                    reason);
+        } else {
+            LOG.debug("Aggregate {}: {} failed again", spec.name(), problem.action(), problem.cause());
         }
     }
 
@@ -116,21 +133,21 @@ final class AggregateMember implements ContinuousAggregate {
     /**
      * Makes what runs here what the shards serve or rebuild.
      *
-     * @return why a shard could not be read; {@code null} if all could
+     * @return what failed
      */
-    private synchronized @Nullable SQLException reconcile() {
+    private synchronized List<Problem> reconcile() {
         if (closed) {
-            return null;
+            return List.of();
         }
         ending.removeIf(member -> member.close(Duration.ZERO));
-        @Nullable SQLException failure = null;
+        List<Problem> problems = new ArrayList<>();
         List<Shard> available = new ArrayList<>();
         for (Shard shard : generations.shards()) {
             try {
                 states.put(shard, generations.state(shard, newest()));
                 available.add(shard);
             } catch (SQLException e) {
-                failure = e;
+                problems.add(new Problem("reading " + shard, e));
             }
         }
         runOnly(states.values().stream().flatMap(State::generations).collect(Collectors.toSet()));
@@ -139,14 +156,14 @@ final class AggregateMember implements ContinuousAggregate {
             try {
                 advance(shard, newest);
             } catch (SQLException e) {
-                failure = e;
+                problems.add(new Problem("rebuilding on " + shard, e));
             }
         }
         boolean allServe = states.values().stream().allMatch(state -> state.generation() == newest);
-        if (failure == null && allServe) {
-            failure = deleteOld(available, newest);
+        if (problems.isEmpty() && allServe) {
+            problems.addAll(deleteOld(available, newest));
         }
-        return failure;
+        return problems;
     }
 
     /** Returns the newest known generation; 0 if none is known. */
@@ -185,21 +202,22 @@ final class AggregateMember implements ContinuousAggregate {
         }
     }
 
-    private @Nullable SQLException deleteOld(List<Shard> all, int serving) {
-        try {
-            old.forEach(consumers::delete);
-            old.clear();
-            for (Shard shard : all) {
+    private List<Problem> deleteOld(List<Shard> all, int serving) {
+        List<Problem> problems = new ArrayList<>();
+        for (Shard shard : all) {
+            try {
+                old.forEach(consumers::delete);
+                old.clear();
                 for (int generation : generations.old(shard, serving)) {
                     LOG.info("Aggregate {} was rebuilt; deleting generation {} on {}", spec.name(), generation, shard);
                     consumers.delete(generation); // before its rows: no page is added after them
                     generations.delete(shard, generation);
                 }
+            } catch (SQLException | EventSqlException e) {
+                problems.add(new Problem("deleting a former generation on " + shard, e));
             }
-            return null;
-        } catch (SQLException e) {
-            return e;
         }
+        return problems;
     }
 
     @Override

@@ -65,6 +65,8 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private final ServiceThread thread;
     private final FailureSeries failures = new FailureSeries();
+    /** Whether the database has answered a heartbeat in the current turn: nothing else shows that heartbeats work. */
+    private boolean isAnswered;
     /** Attempts to take that returned nothing, since one did. */
     private int emptyTakes;
 
@@ -171,6 +173,7 @@ final class LeaseKeeper implements WakeUpTarget {
         requestTurns(participants, p -> due.isRequestedFor(p.member().consumerId()));
         long retryMs = RETRY_MAX_MS; // after an Error
         boolean done = false;
+        isAnswered = false;
         try {
             letClosedLeave();
             recoverAll();
@@ -189,7 +192,7 @@ final class LeaseKeeper implements WakeUpTarget {
                         System.nanoTime() + Math.min(heartbeatNanos, TimeUnit.MILLISECONDS.toNanos(retryMs)));
             }
         }
-        int ended = done ? failures.end() : 0;
+        int ended = done && isAnswered ? failures.end() : 0;
         if (ended > 0) {
             LOG.info("Heartbeats on {} work again after {} failed attempts", shard, ended);
         }
@@ -228,6 +231,7 @@ final class LeaseKeeper implements WakeUpTarget {
     }
 
     private void applyAll(List<Heartbeat> heartbeats, List<HeartbeatReply> replies, long sentAt) throws SQLException {
+        isAnswered = true;
         if (replies.size() < heartbeats.size()) {
             endDeleted(heartbeats, replies);
         }
