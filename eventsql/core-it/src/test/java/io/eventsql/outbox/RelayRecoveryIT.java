@@ -10,11 +10,13 @@ import io.eventsql.Settings;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.List;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -132,5 +134,51 @@ class RelayRecoveryIT {
             awaitStored();
             eventSql.close();
         }
+    }
+
+    @Test
+    void listening_failsForAnotherReason_eachIsLoggedOnceAndThatItWorksAgain() throws SQLException {
+        eventSql.close();
+        SwitchableDataSource switchable = new SwitchableDataSource(database);
+        eventSql = open(switchable);
+        publish();
+        awaitStored(); // it has the lease, and listens
+        try (CapturedLog details = CapturedLog.ofRelayInDetail()) {
+            switchable.setUnavailable("the first reason");
+            Sql.execute(
+                    database,
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                            + " WHERE datname = current_database() AND pid <> pg_backend_pid()");
+            awaitLine(details, "WARN Listening on outbox", "the first reason");
+            switchable.setUnavailable("the second reason");
+            awaitLine(details, "WARN Listening on outbox", "the second reason");
+            switchable.setAvailable(true);
+            awaitLine(details, "INFO Listening on outbox", "works again");
+
+            assertThat(details.lines("Listening on outbox").stream().filter(line -> line.contains("the first reason")))
+                    .hasSize(1);
+        }
+        publish();
+        awaitStored();
+    }
+
+    @Test
+    void polling_processThatDoesNotRelayFails_isLoggedAndThatItWorksAgain() {
+        SwitchableDataSource switchable = new SwitchableDataSource(database);
+        try (CapturedLog details = CapturedLog.ofRelayInDetail();
+                EventSql ignored = open(switchable)) {
+            for (String reason : List.of("a reason", "another reason")) {
+                switchable.setUnavailable(reason);
+                awaitLine(details, "WARN Relaying outbox", reason);
+            }
+            switchable.setAvailable(true);
+            awaitLine(details, "INFO Relaying outbox", "works again");
+        }
+    }
+
+    private static void awaitLine(CapturedLog details, String beginning, String part) {
+        await().alias(beginning + "…" + part)
+                .atMost(Duration.ofSeconds(120))
+                .until(() -> details.lines(beginning).stream().anyMatch(line -> line.contains(part)));
     }
 }

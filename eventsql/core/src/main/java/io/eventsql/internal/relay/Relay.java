@@ -41,7 +41,13 @@ final class Relay {
     private final RingKeeper ring;
     private final RelayListener listener;
     private final ServiceThread thread;
-    private final FailureSeries failures = new FailureSeries();
+    /** Failures of opening and polling the outbox. */
+    private final FailureSeries pollFailures = new FailureSeries();
+    /** Failures of moving events, which only a process that relays can end. */
+    private final FailureSeries moveFailures = new FailureSeries();
+    /** Whether the current poll has learned which process relays. */
+    private boolean hasPolled;
+
     private final UUID self = UUID.randomUUID();
     /** The lease of this process; {@code null} while it does not relay. */
     private final AtomicReference<@Nullable RelayLease> lease = new AtomicReference<>();
@@ -136,8 +142,9 @@ final class Relay {
 
     private void pollSafely(boolean hinted) {
         try {
+            hasPolled = false;
             poll(hinted);
-            int ended = lease.get() == null ? 0 : failures.end();
+            int ended = (hasPolled ? pollFailures.end() : 0) + (lease.get() == null ? 0 : moveFailures.end());
             if (ended > 0) {
                 LOG.info("Relaying outbox {} works again after {} failed attempts", outbox, ended);
             }
@@ -157,7 +164,10 @@ final class Relay {
                 && SqlErrors.waitsForOthers(sql))) { // that is rolled back: senders continue
             resign();
         }
-        FailureSeries.Failure failure = failures.add(reason);
+        if (hasPolled) {
+            pollFailures.end();
+        }
+        FailureSeries.Failure failure = (hasPolled ? moveFailures : pollFailures).add(reason);
         Duration pause = Duration.ofMillis(failure.retryMs());
         schedule.scheduleNext(pause, pause);
         if (!failure.isNew()) {
@@ -187,6 +197,7 @@ final class Relay {
             polledAtNanos = begun;
             current = pollLease(current, hinted);
             if (current == null) {
+                hasPolled = true;
                 listener.end();
                 signalScheduled();
                 schedule.scheduleNext(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
@@ -195,6 +206,7 @@ final class Relay {
         } else {
             waiting = true; // the last poll found events: taking the next page is the poll
         }
+        hasPolled = true;
         foundLast = waiting && moveAll(current) > 0;
         boolean movedDue = moveDue(current);
         long took = System.nanoTime() - begun;

@@ -4,6 +4,8 @@ import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.pool.PoolSize;
 import io.eventsql.internal.sql.BorrowedConnection;
 import io.eventsql.internal.sql.Notifications;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -15,8 +17,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Listens, on a connection of its own, for signals that other processes have published, or scheduled an event that is due
- * soon, while this process relays. Without signals their events wait for the next poll: while the connection is broken, through a connection pooler, and with a pool
- * too small to spare a connection. Used by the relay's thread.
+ * soon, while this process relays. Without signals their events wait for the next poll: while the connection is broken,
+ * through a connection pooler, and with a pool too small to spare a connection. Used by the relay's thread.
  */
 final class RelayListener {
     private static final Logger LOG = LoggerFactory.getLogger(RelayListener.class);
@@ -85,6 +87,7 @@ final class RelayListener {
 
     /** Listening during one lease. */
     private final class Listening {
+        private final FailureSeries failures = new FailureSeries();
         private final ServiceThread thread = new ServiceThread("eventsql-relay-listen-" + outbox, this::run);
 
         private void run() throws InterruptedException {
@@ -109,16 +112,31 @@ final class RelayListener {
                     outbox.tables().notifications().unlisten(connection);
                 }
             } catch (SQLException | RuntimeException e) {
-                LOG.debug(
-                        "Listening on outbox {} failed; reconnecting in {} ms, the relay polls until then",
+                onFailure(e);
+            }
+        }
+
+        /** An outage is logged once, not each second, and again only for another reason. */
+        private void onFailure(Exception e) {
+            String reason = SqlErrors.message(e);
+            if (!thread.isClosing() && failures.add(reason).isNew()) {
+                LOG.warn(
+                        "Listening on outbox {} failed; reconnecting every {} ms, the relay polls until then: {}",
                         outbox,
                         RECONNECT_PAUSE_MS,
-                        e);
+                        reason);
+            } else {
+                LOG.debug("Listening on outbox {} failed", outbox, e);
             }
         }
 
         private void listen(Connection connection) throws SQLException {
             outbox.tables().notifications().listen(connection);
+            int ended = failures.end();
+            if (ended > 0) {
+                LOG.info("Listening on outbox {} works again after {} failed attempts", outbox, ended);
+                schedule.published(); // signals may have been missed
+            }
             long checkedAt = System.nanoTime();
             while (!thread.isClosing()) {
                 for (String payload : outbox.tables().notifications().await(connection, WAIT_MS)) {

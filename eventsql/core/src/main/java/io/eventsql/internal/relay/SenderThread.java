@@ -123,11 +123,14 @@ final class SenderThread {
     private boolean sendAll() {
         RelayLease lease = tenure.current();
         try {
-            while (lease != null && lease.equals(tenure.current()) && sender.send(lease)) {
-                shard.setHealthy(true);
+            boolean more = true;
+            while (more && lease != null && lease.equals(tenure.current())) {
+                more = sender.send(lease);
+                if (more) {
+                    shard.setHealthy(true);
+                }
                 succeeded();
             }
-            succeeded();
             return true;
         } catch (SQLException e) {
             if (SqlErrors.state(e).equals(SqlErrors.RELAY_LOST)) {
