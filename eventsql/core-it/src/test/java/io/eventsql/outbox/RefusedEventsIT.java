@@ -8,14 +8,17 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.Settings;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import io.eventsql.internal.shard.KeyHash;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -47,6 +50,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RefusedEventsIT {
     private static final String BAD = TestStreams.anyNew("e.key LIKE 'bad%'");
     private static final int BAD_EVERY = 7;
+    private static final String BLOCKED = "datname = current_database() AND wait_event_type = 'Lock'";
     /** Counts attempts, which are rolled back. */
     private static final String NEW_SEQUENCE = "DROP SEQUENCE IF EXISTS attempt; CREATE SEQUENCE attempt";
     /** Drops the triggers that tests have added to tables of the library. Those of a stream do not matter to other tests. */
@@ -464,6 +468,59 @@ class RefusedEventsIT {
         publishAndExpectRefused(200, shard, "a bad key");
         assertThat(log.lines()).hasSize(1);
         assertThat(log.lines().getFirst()).contains("ERROR", "shard0", "outbox_refused", "a bad key");
+    }
+
+    /** That it is refused is known to this process alone until it is removed, and a later event shows only what was stored. */
+    @Test
+    void relay_processIsCutOffAfterARejection_anotherRefusesTheEventToo() throws Exception {
+        DataSource shard = cluster.dataSources().get(1);
+        addTrigger(
+                shard,
+                streamTable,
+                "BEFORE INSERT",
+                onInsert(BAD, "PERFORM pg_advisory_xact_lock(1); " + raise("P0001")));
+        eventSql.close();
+        List<SwitchableDataSource> switchable =
+                cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
+        eventSql = EventSql.builder(switchable)
+                .settings(Settings.builder().outboxLease(Duration.ofSeconds(1)).build())
+                .build();
+        try (Connection gate = shard.getConnection();
+                Connection transfers = database.getConnection()) {
+            gate.setAutoCommit(false);
+            Sql.query(gate, "SELECT pg_advisory_xact_lock(1)");
+            publish(List.of(Event.ofText(keyOf(1, "bad"), "1")));
+            awaitBlocked(shard, "advisory");
+            publish(List.of(Event.ofText(keyOf(1, "good"), "2")));
+            await().atMost(Duration.ofSeconds(120))
+                    .until(() -> Sql.queryLong(database, "SELECT count(*) FROM eventsql.outbox_transfer") == 2);
+            transfers.setAutoCommit(false);
+            try (Statement lock = transfers.createStatement()) {
+                lock.execute("LOCK TABLE eventsql.outbox_transfer IN SHARE MODE");
+            }
+            gate.rollback(); // the first event is rejected now
+            awaitBlocked(database, "relation");
+            switchable.forEach(one -> one.setUnavailable("cut off by the test"));
+            Sql.execute(database, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE " + BLOCKED);
+        }
+        try (EventSql another = cluster.open()) {
+            await().atMost(Duration.ofSeconds(120))
+                    .untilAsserted(
+                            () -> assertThat(another.outbox().backlogs()).allMatch(backlog -> backlog.events() == 0));
+        } finally {
+            switchable.forEach(one -> one.setAvailable(true));
+        }
+        assertThat(refused()).singleElement().asString().startsWith("bad").contains("a bad key");
+        assertThat(stored()).isEqualTo(1);
+    }
+
+    private static void awaitBlocked(DataSource shard, String lock) {
+        await().atMost(Duration.ofSeconds(120))
+                .until(() -> Sql.queryLong(
+                                shard,
+                                "SELECT count(*) FROM pg_stat_activity WHERE " + BLOCKED + " AND wait_event = '" + lock
+                                        + "'")
+                        > 0);
     }
 
     @Test

@@ -417,6 +417,8 @@ final class Sender {
         if (kind != ErrorKind.CONTENT && !suspect.failed(event)) {
             return false;
         }
+        // Removed alone: once a later event was stored, it would count as stored if this process ended before.
+        size.limit(1);
         refusals.put(event, SqlErrors.message(e));
         return true;
     }
