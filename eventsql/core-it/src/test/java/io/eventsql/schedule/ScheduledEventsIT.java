@@ -150,6 +150,28 @@ class ScheduledEventsIT {
         assertThat(stored()).filteredOn(StoredEvent::isTombstone).hasSize(1);
     }
 
+    /** As after a downtime: more is overdue than one page holds, and the page ends by its bytes. */
+    @Test
+    void relay_moreBytesAreOverdueThanOnePageHolds_areAppendedInOrderBeforeWhatBecomesDue() throws Exception {
+        TestCluster own = TestCluster.ofShards(1);
+        own.open().close(); // the database belongs to a cluster now, which the lock would prevent
+        List<String> expected = new ArrayList<>();
+        try (BlockedRelays ignored =
+                BlockedRelays.of(own.dataSources())) { // it begins its lease when all are scheduled
+            open(own, own.open(settings -> settings.maxBatchBytes(1 << 10)));
+            for (int i = 0; i < 40; i++) {
+                String text = i + "x".repeat(300);
+                expected.add(text);
+                schedule(Event.ofText("key", text), Duration.ofSeconds(i - 60));
+            }
+            expected.add("due later");
+            schedule(Event.ofText("key", "due later"), Duration.ofSeconds(1));
+        }
+
+        await().atMost(DEADLINE).untilAsserted(() -> assertThat(stored()).hasSize(expected.size()));
+        assertThat(texts()).containsExactlyElementsOf(expected);
+    }
+
     @Test
     void publish_sameKeyAsAScheduledEvent_overtakesIt() {
         open();

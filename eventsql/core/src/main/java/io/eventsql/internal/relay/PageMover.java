@@ -145,11 +145,21 @@ final class PageMover {
             return Moved.NOTHING_YET;
         }
         completeCommitted();
-        boolean full = attempt.page.size() >= limit || size.isReduced();
+        boolean full = attempt.page.size() >= limit || isFullOfBytes(attempt.page) || size.isReduced();
         size.grow();
         Set<Integer> toShards = new TreeSet<>();
         attempt.addressed.forEach(event -> toShards.add(event.shard()));
         return new Moved(attempt.page.size(), full, toShards);
+    }
+
+    /** Returns whether a page may have ended before the next event because of the bytes of its values. */
+    private boolean isFullOfBytes(List<Row> page) {
+        long bytes = 0;
+        for (Row event : page) {
+            byte[] value = event.value();
+            bytes += value == null ? 0 : value.length;
+        }
+        return bytes >= size.bytes();
     }
 
     private Attempt take(Connection connection, RelayLease lease, int limit) throws SQLException {

@@ -201,6 +201,10 @@ final class Relay {
                 listener.end();
                 signalScheduled();
                 schedule.scheduleNext(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
+                // What is expected since then has woken the relay before the next poll was scheduled.
+                if (due.untilNextNanos() < pollInterval().toNanos()) {
+                    schedule.wakeIn(0);
+                }
                 return;
             }
         } else {
