@@ -10,6 +10,7 @@ import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
+import io.eventsql.internal.shard.KeyHash;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -287,6 +288,28 @@ class DeleteStreamIT {
         await().atMost(DEADLINE)
                 .until(() -> Sql.queryLong(shard(), "SELECT count(*) FROM eventsql.outbox_transfer") == 0);
         assertThat(delete()).isOne();
+    }
+
+    /** The other shard could not be reached after the call had begun. */
+    @Test
+    void delete_begunOnOneShardOnly_eventsOfItsOutboxAreRefusedAndOthersAreMoved() throws SQLException {
+        String ofFirstShard = IntStream.range(0, 100)
+                .mapToObj(i -> "k" + i)
+                .filter(key -> KeyHash.slot(KeyHash.of(key)) % 2 == 0)
+                .findFirst()
+                .orElseThrow();
+        Sql.query(shard(), "SELECT eventsql.begin_delete_stream_v1(?)", stream);
+        try (Connection transaction = shard().getConnection()) {
+            transaction.setAutoCommit(false);
+            eventSql.outbox().publish(transaction, stream, Event.ofText(ofFirstShard, "{}"));
+            eventSql.outbox().publish(transaction, kept, Event.ofText(ofFirstShard, "{}"));
+            transaction.commit();
+        }
+        await().atMost(DEADLINE).until(() -> eventSql.previewDeleteStream(kept).events() == 1);
+        assertThat(Sql.query(shard(), "SELECT error FROM eventsql.outbox_refused WHERE stream = ?", stream))
+                .containsExactly("there is no stream " + stream);
+        delete();
+        assertThat(relations()).isEmpty();
     }
 
     @Test

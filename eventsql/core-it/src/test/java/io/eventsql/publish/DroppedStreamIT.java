@@ -17,12 +17,15 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
+import io.eventsql.internal.shard.KeyHash;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -124,6 +127,62 @@ class DroppedStreamIT extends PublishFixture {
             assertThat(two.sum("SELECT segment_size FROM eventsql.stream WHERE name = '" + stream + "'"))
                     .isEqualTo(4_000);
         }
+    }
+
+    /**
+     * Goal: while only an unavailable shard may have a stream, its calls wait, and hold back none for another stream of the shard that
+     * lacks it. Method: SQL drops it on the first of two shards. Calls for the other stream share its lanes, or need all.
+     */
+    @Test
+    void publish_onlyUnavailableShardHasTheStream_itsCallsWaitAloneAndAreStoredInTheEnd() throws Exception {
+        try (TestCluster two = TestCluster.ofShards(2);
+                CapturedLog log = CapturedLog.ofAppending()) {
+            DataSource first = two.dataSources().get(0);
+            SwitchableDataSource second =
+                    new SwitchableDataSource(two.dataSources().get(1));
+            try (EventSql creator = EventSql.builder(two.dataSources()).build()) {
+                creator.createStream(TestStreams.of("kept").withPartitions(2));
+                creator.createStream(TestStreams.of("late").withPartitions(2));
+            }
+            Sql.execute(
+                    first,
+                    "DELETE FROM eventsql.stream WHERE name = 'late'",
+                    "DROP TABLE " + TestStreams.table("late") + " CASCADE");
+            List<String> keys = keysOfShard(0);
+            List<Event> all = keys.stream().map(key -> Event.ofText(key, "x")).toList();
+            try (EventSql eventSql = EventSql.builder(List.of(first, second))
+                    .preferredShard(first)
+                    .settings(settings().build())
+                    .build()) {
+                get(publish(eventSql, "late", keysOfShard(1).getFirst(), "known by this process from now on"));
+                second.setAvailable(false);
+                List<CompletableFuture<EventPosition>> waiting = new ArrayList<>();
+                for (String key : keys) {
+                    waiting.add(publish(eventSql, "late", key, "after"));
+                }
+                waiting.add(eventSql.publisher().publishAsync("late", Event.ofText("without a key")));
+                for (String key : keys) {
+                    get(publish(eventSql, "kept", key, "after"));
+                }
+                get(eventSql.publisher().publishAllAsync("kept", all));
+                assertThat(waiting).noneMatch(CompletableFuture::isDone);
+                assertThat(log.lines("Append to shard0")).isEmpty();
+
+                second.setAvailable(true);
+
+                for (CompletableFuture<EventPosition> call : waiting) {
+                    assertThat(get(call).shard()).isZero();
+                }
+            }
+        }
+    }
+
+    /** Returns keys that belong to one of two shards. */
+    private static List<String> keysOfShard(int shard) {
+        return IntStream.range(0, 40)
+                .mapToObj(i -> "key-" + i)
+                .filter(key -> KeyHash.slot(KeyHash.of(key)) % 2 == shard)
+                .toList();
     }
 
     /** Another process deletes it, and creates it anew with other partitions. */

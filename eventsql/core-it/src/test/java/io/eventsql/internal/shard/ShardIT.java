@@ -2,6 +2,7 @@ package io.eventsql.internal.shard;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
@@ -11,7 +12,7 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
-import io.eventsql.internal.sql.NotSentException;
+import io.eventsql.internal.sql.StreamPendingException;
 import java.sql.SQLException;
 import java.util.List;
 import javax.sql.DataSource;
@@ -115,12 +116,12 @@ class ShardIT {
                 List.of(other, cluster.dataSources().get(1)), Settings.builder().build());
         assertThat(new StreamRegistry(shards).require(name)).isEqualTo(stream);
         other.setAvailable(false);
-        assertThatExceptionOfType(NotSentException.class)
+        assertThatExceptionOfType(StreamPendingException.class)
                 .isThrownBy(() -> shards.get(1).streams().ensure(stream))
                 .withMessageContaining("is unavailable");
         assertThat(storedStreams()).isEmpty();
         other.setAvailable(true);
-        shards.get(1).streams().ensure(stream);
+        await().ignoreExceptions().until(() -> shards.get(1).streams().ensure(stream) > 0);
         assertThat(storedStreams()).containsExactly(name);
         shards.close();
     }

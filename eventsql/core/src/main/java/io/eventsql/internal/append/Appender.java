@@ -76,7 +76,10 @@ final class Appender {
         REJECT,
         /** A single call times out, and it is open whether others would, too. The others come first. */
         DEFER,
-        /** A single call waits for a transaction that publishes for its key: the queue keeps it, and those that must follow it. */
+        /**
+         * A single call waits for a transaction that publishes for its key, or for its stream: the queue keeps it, and those that must
+         * follow it.
+         */
         HOLD,
         /** A stream has grown: the calls that are not stored go back to the queue, which routes them anew. */
         REROUTE
@@ -204,7 +207,7 @@ final class Appender {
 
     /** The calls keep their number: they neither wait in the queue nor go to other partitions. */
     private static Remedy remedyInDoubt(SQLException failure, Remedy remedy) {
-        if (SqlErrors.isKeyReserved(failure)) {
+        if (SqlErrors.isKeyReserved(failure) || SqlErrors.isStreamPending(failure)) {
             return Remedy.RETRY;
         }
         return remedy == Remedy.REROUTE ? Remedy.REJECT : remedy;
@@ -218,10 +221,16 @@ final class Appender {
 
     private Remedy remedy(Batch batch, SQLException failure, ErrorKind kind) {
         return switch (kind) {
-            case NOT_SENT, IN_DOUBT, ENVIRONMENT -> Remedy.RETRY;
+            case NOT_SENT, IN_DOUBT -> Remedy.RETRY;
+            case ENVIRONMENT -> SqlErrors.isStreamPending(failure) ? holdAlone(batch) : Remedy.RETRY;
             case CONTENT -> Remedy.REJECT;
             case PROTOCOL -> repair(batch, failure);
         };
+    }
+
+    /** Others must not wait with the call that is the reason. */
+    private static Remedy holdAlone(Batch batch) {
+        return batch.calls().size() == 1 ? Remedy.HOLD : Remedy.REJECT;
     }
 
     private Remedy repair(Batch batch, SQLException failure) {
@@ -232,7 +241,7 @@ final class Appender {
             case SqlErrors.TIME_LIMIT -> Remedy.RETRY;
             case SqlErrors.OTHER_INCARNATION -> recheckIncarnation(batch);
             case SqlErrors.NOT_READ_COMMITTED -> Remedy.REPEAT; // from now on each append begins its own transaction
-            case SqlErrors.KEY_RESERVED -> batch.calls().size() == 1 ? Remedy.HOLD : Remedy.REJECT;
+            case SqlErrors.KEY_RESERVED -> holdAlone(batch);
             case SqlErrors.MAP_VERSION -> readMaps(batch);
             case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
             default -> Remedy.REJECT;

@@ -19,7 +19,7 @@ final class BatchParts {
     private final Deque<Batch> waiting = new ArrayDeque<>();
     /** Batches taken in addition, while the whole batch was in progress. */
     private final List<Batch> added = new ArrayList<>();
-    /** The keys of the calls that were given back to wait for transactions: later calls with one of them must follow. */
+    /** The keys of the calls that were given back to wait: later calls with one of them must follow. */
     private final Set<String> heldKeys = new HashSet<>();
 
     BatchParts(PublishQueue queue, Batch whole) {
@@ -61,7 +61,7 @@ final class BatchParts {
         return !before.isEmpty();
     }
 
-    /** Gives a call that waits for a transaction back to the queue, and those that must follow it. */
+    /** Gives a call that waits for a transaction, or for its stream, back to the queue, and those that must follow it. */
     void hold(Batch part) {
         List<Batch> others = new ArrayList<>();
         List<Batch> after = new ArrayList<>();

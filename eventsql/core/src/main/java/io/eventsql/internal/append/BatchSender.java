@@ -8,6 +8,7 @@ import io.eventsql.internal.sql.ExpectedAppendStatement;
 import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StreamPendingException;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -107,7 +108,8 @@ final class BatchSender {
     /**
      * Looks up the ids of the batch's streams. The shard may say by that that a stream has other slots than is known.
      *
-     * @throws SQLException see {@link SqlErrors#classify}; {@link SqlErrors#NO_PARTITION} if a stream was dropped
+     * @throws SQLException see {@link SqlErrors#classify}; {@link SqlErrors#NO_PARTITION} if a stream was dropped; {@link
+     *     StreamPendingException} if only an unavailable shard may have it
      */
     void lookUpStreams(Batch batch) throws SQLException {
         try {

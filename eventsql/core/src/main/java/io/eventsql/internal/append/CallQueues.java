@@ -106,7 +106,7 @@ final class CallQueues {
     }
 
     /** A stream with fewer partitions than lanes has no partition in some lanes: its calls without keys use lane 0. */
-    private boolean isOfAnyLane(PublishCall call) {
+    boolean isOfAnyLane(PublishCall call) {
         return call.hasNoKeys() && call.map().partitions() >= lanes;
     }
 
@@ -177,19 +177,21 @@ final class CallQueues {
         return some;
     }
 
-    /** Removes a call with keys. */
+    /** Removes a call. */
     void remove(PublishCall call) {
         if (queueOf(call).remove(call)) {
             countOut(call);
         }
     }
 
-    /** Removes and returns the calls with keys that meet a condition, which is asked in their order. */
-    List<PublishCall> removeWithKeys(Predicate<PublishCall> condition) {
+    /** Removes and returns the calls that meet a condition, which is asked for those with keys in their order. */
+    List<PublishCall> removeIf(Predicate<PublishCall> condition) {
         List<PublishCall> removed = allWithKeys();
+        removed.addAll(ofAnyLane);
         removed.removeIf(condition.negate());
         if (!removed.isEmpty()) {
             Set<PublishCall> set = new HashSet<>(removed);
+            ofAnyLane.removeIf(set::contains);
             wide.removeIf(set::contains);
             ofLane.forEach(queue -> queue.removeIf(set::contains));
             removed.forEach(this::countOut);

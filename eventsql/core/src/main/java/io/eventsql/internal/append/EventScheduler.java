@@ -14,9 +14,9 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
-import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.ScheduledTable.Scheduled;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StreamPendingException;
 import io.eventsql.internal.thread.FailureSeries;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -137,8 +137,8 @@ final class EventScheduler {
                 }
             } catch (UnknownStreamException e) {
                 throw e;
-            } catch (EventSqlException e) { // a shard is unavailable
-                throw new NotSentException(e);
+            } catch (EventSqlException e) { // another shard may have the stream, and is unavailable
+                throw new StreamPendingException(e);
             }
         }
 

@@ -11,9 +11,9 @@ import java.util.function.Predicate;
 
 /**
  * Which of the waiting calls of a shard were given back by their batches, because a transaction of the application has one of their
- * keys. They keep their places in the queues. Batches are formed of the calls around them, and of none that must follow one of them,
- * so a transaction delays its own keys only. Each is retried in a batch of its own, which fails alone. Not thread-safe: guarded by
- * {@link PublishQueue}'s lock.
+ * keys, or because only an unavailable shard may have their stream. They keep their places in the queues. Batches are formed of the
+ * calls around them, and of none that must follow one of them, so a transaction delays its own keys only, and a stream its own calls.
+ * Each is retried in a batch of its own, which fails alone. Not thread-safe: guarded by {@link PublishQueue}'s lock.
  */
 final class HeldCalls {
     /** A call is retried after 1, 2, 4, … ticks of the publisher's timer, and at most so many. */
@@ -60,7 +60,10 @@ final class HeldCalls {
         return false;
     }
 
-    /** Returns a condition, to be asked for all waiting calls with keys in their order: whether a call is held, or must follow one. */
+    /**
+     * Returns a condition, to be asked for all waiting calls, for those with keys in their order: whether a call is held, or must follow
+     * one.
+     */
     Predicate<PublishCall> orFollowing() {
         Set<String> keys = new HashSet<>();
         return call -> {

@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
  * <p>If few events wait, a batch takes all free lanes, so that all calls share one commit. If many wait, a batch takes one
  * lane and its share of the events, so that several batches are appended concurrently.
  *
- * <p>Calls that wait for a transaction of the application are {@link HeldCalls held}: they and what must follow them are passed over.
+ * <p>Calls that wait for a transaction of the application, or for their stream, are {@link HeldCalls held}: they and what must follow
+ * them are passed over.
  */
 final class PendingCalls {
     /** Above this number of waiting events, a second concurrent commit pays off. */
@@ -116,8 +117,8 @@ final class PendingCalls {
     }
 
     /**
-     * Takes calls back that wait for transactions of the application, which have their keys. They and those that must follow them hold
-     * back no others.
+     * Takes calls back that wait for transactions of the application, which have their keys, or for their streams. They and those that
+     * must follow them hold back no others.
      *
      * @param following calls of the same batch that must follow them
      */
@@ -203,7 +204,7 @@ final class PendingCalls {
 
     /** Removes the calls that are held, and those that must follow them, until others were taken. */
     private List<PublishCall> setHeldAside() {
-        return held.isEmpty() ? List.of() : waiting.removeWithKeys(held.orFollowing());
+        return held.isEmpty() ? List.of() : waiting.removeIf(held.orFollowing());
     }
 
     /**
@@ -215,14 +216,17 @@ final class PendingCalls {
     private @Nullable Batch retryHeld(BitSet free, BitSet notNow) {
         BitSet later = (BitSet) notNow.clone();
         for (PublishCall call : held.due()) {
-            BitSet needed = lanesOf(call);
+            BitSet needed = lanesOf(call, free);
             BitSet busy = (BitSet) needed.clone();
             busy.andNot(free);
             if (needed.intersects(later)) {
                 later.or(needed); // or others would always take a lane of one that needs several
                 continue;
             } else if (busy.isEmpty()) {
-                Batch batch = new Batch(List.of(call), Map.of(), nextBatchNumber(), needed);
+                // Without keys its events go to the partition that has the number of the lane.
+                Map<String, Integer> sticky =
+                        call.hasNoKeys() ? Map.of(call.stream().name(), needed.nextSetBit(0)) : Map.of();
+                Batch batch = new Batch(List.of(call), sticky, nextBatchNumber(), needed);
                 waiting.remove(call);
                 held.remove(call);
                 retriedLanes.or(needed);
@@ -234,7 +238,11 @@ final class PendingCalls {
         return null;
     }
 
-    private BitSet lanesOf(PublishCall call) {
+    /** @param free the lanes of which a call that fits any lane takes one, if there is one */
+    private BitSet lanesOf(PublishCall call, BitSet free) {
+        if (call.hasNoKeys()) {
+            return only(waiting.isOfAnyLane(call) ? Math.max(0, free.nextSetBit(0)) : 0);
+        }
         BitSet of = new BitSet(lanes);
         for (int event = 0; event < call.events().size(); event++) {
             of.set(call.partition(event) % lanes);
@@ -389,6 +397,8 @@ final class PendingCalls {
 
     /** Removes the calls without keys. */
     List<PublishCall> removeWithoutKeys() {
-        return waiting.removeWithoutKeys();
+        List<PublishCall> removed = waiting.removeWithoutKeys();
+        removed.forEach(held::remove);
+        return removed;
     }
 }

@@ -222,7 +222,7 @@ final class PublishCall {
     enum Return {
         /** Its stream has grown, or its slot was closed: it is routed anew. */
         REROUTE,
-        /** A transaction of the application has its key. */
+        /** A transaction of the application has its key, or only an unavailable shard may have its stream. */
         HOLD,
         /** It must follow one of those. */
         FOLLOW
@@ -241,7 +241,7 @@ final class PublishCall {
         return back;
     }
 
-    /** Counts that a call was given back to wait for a transaction; returns how often it was before. */
+    /** Counts that a call was given back to wait; returns how often it was before. */
     int countHold() {
         return holds++;
     }

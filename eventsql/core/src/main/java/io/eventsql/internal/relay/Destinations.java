@@ -1,6 +1,5 @@
 package io.eventsql.internal.relay;
 
-import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.KeyHash;
@@ -10,9 +9,9 @@ import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.SlotMap;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.OutboxTable.Row;
+import io.eventsql.internal.sql.StreamPendingException;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
-import java.sql.SQLTransientConnectionException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -22,12 +21,15 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * Routes the events of one outbox. Queries databases only in {@link #lookUp} and {@link #refresh}, never while a
  * transaction of the relay is open. Used by one thread.
  */
 final class Destinations implements AppendRepair.KnownStreams {
+    private static final Logger LOG = LoggerFactory.getLogger(Destinations.class);
     private static final int HASH_PARTITION_SHIFT = 16;
     private static final int HASH_SHARD_MASK = 0xffff;
 
@@ -36,6 +38,7 @@ final class Destinations implements AppendRepair.KnownStreams {
     private final @Nullable Shard own;
     private final Map<String, Known> known = new HashMap<>();
     private final Set<String> missing = new HashSet<>();
+    private final Set<String> pending = new HashSet<>();
 
     /** @param own the shard of the outbox; {@code null} if the outbox is standalone */
     Destinations(Shards shards, StreamRegistry streams, @Nullable Shard own) {
@@ -67,7 +70,15 @@ final class Destinations implements AppendRepair.KnownStreams {
     record Destination(StreamSpec stream, Shard shard, int partition, int streamId, int mapVersion) {}
 
     boolean isKnown(String stream) {
-        return known.containsKey(stream) || missing.contains(stream);
+        return known.containsKey(stream) || missing.contains(stream) || pending.contains(stream);
+    }
+
+    /**
+     * Returns whether the outbox's own shard lacks a stream that may exist, and cannot get it yet: its events wait in the transfer table,
+     * also those of this shard, and hold back no others.
+     */
+    boolean isPending(String stream) {
+        return pending.contains(stream);
     }
 
     /**
@@ -79,7 +90,7 @@ final class Destinations implements AppendRepair.KnownStreams {
     Destination of(Row event) {
         Known found = known.get(event.stream());
         if (found == null) {
-            return null;
+            return isPending(event.stream()) ? ofPending(event) : null;
         }
         StreamSpec stream = found.stream();
         String key = event.key();
@@ -93,6 +104,19 @@ final class Destinations implements AppendRepair.KnownStreams {
         Shard shard = shards.ofSlot(stream.name(), KeyHash.slot(hash));
         PartitionMap map = found.map(shard, own);
         return new Destination(stream, shard, map.partition(hash), found.ownId(), map.version());
+    }
+
+    /**
+     * By the slots of all streams: if this one turns out to stay on other shards, {@link Sender} addresses its events anew, as after a
+     * move, and later ones follow them.
+     */
+    private Destination ofPending(Row event) {
+        StreamSpec stream = StreamSpec.of(event.stream());
+        String key = event.key();
+        Shard shard = key == null
+                ? shardFor(stream, event.routingHash())
+                : shards.ofSlot(stream.name(), KeyHash.slot(KeyHash.of(key)));
+        return new Destination(stream, shard, event.routingHash() >>> HASH_PARTITION_SHIFT, 0, 0);
     }
 
     private Shard shardFor(StreamSpec stream, int routingHash) {
@@ -113,11 +137,11 @@ final class Destinations implements AppendRepair.KnownStreams {
         return shards.haveMoved();
     }
 
-    /** Looks up streams; missing ones also become {@linkplain #isKnown known}, until {@link #forgetMissing}. */
+    /** Looks up streams; missing and pending ones also become {@linkplain #isKnown known}, until {@link #forgetNotFound}. */
     void lookUp(Collection<String> names) throws SQLException {
         for (String name : names) {
             try {
-                StreamSpec stream = streams.require(name);
+                StreamSpec stream = streams.requireOn(own, name);
                 known.put(
                         name,
                         own == null
@@ -128,8 +152,9 @@ final class Destinations implements AppendRepair.KnownStreams {
                                         own.streams().map(stream)));
             } catch (UnknownStreamException e) {
                 missing.add(name);
-            } catch (EventSqlException e) {
-                throw new SQLTransientConnectionException(e.getMessage(), "08001", e);
+            } catch (StreamPendingException e) {
+                LOG.debug("Events of stream {} wait in the transfer table", name, e);
+                pending.add(name);
             }
         }
     }
@@ -165,11 +190,12 @@ final class Destinations implements AppendRepair.KnownStreams {
     @Override
     public void forgetAll() {
         known.clear();
-        missing.clear();
+        forgetNotFound();
     }
 
-    /** Forgets missing streams: they may exist when their next event arrives. */
-    void forgetMissing() {
+    /** Forgets missing and pending streams: they may exist when their next event arrives. */
+    void forgetNotFound() {
         missing.clear();
+        pending.clear();
     }
 }

@@ -34,6 +34,8 @@ final class OutboxDatabase {
     private volatile @Nullable String url;
     /** The number of the shard that the database of a standalone outbox is, without being one of this process. */
     private volatile int unusedShard = NO_SHARD;
+    /** Whether events in the transfer table may be addressed to this shard, although no keys have moved. */
+    private volatile boolean sendsToItself;
 
     private enum State {
         /** It has not been available yet. */
@@ -163,12 +165,24 @@ final class OutboxDatabase {
     }
 
     /**
+     * Sets whether events in the transfer table may be addressed to this shard, although no keys have moved: those of a stream that it
+     * could not get yet, and later ones of their keys.
+     */
+    void setSendsToItself(boolean value) {
+        sendsToItself = value;
+    }
+
+    boolean sendsToItself() {
+        return sendsToItself;
+    }
+
+    /**
      * Returns the numbers of the shards whose events go through the transfer table; once keys have moved, so may those of this one,
-     * after events that have waited for another shard.
+     * after events that have waited for another shard, and so do those of a stream that this one could not get yet.
      */
     List<Integer> otherShards() {
         return shards.all().stream()
-                .filter(other -> other != shard || shards.haveMoved())
+                .filter(other -> other != shard || sendsToItself || shards.haveMoved())
                 .map(Shard::number)
                 .toList();
     }

@@ -290,10 +290,11 @@ public final class OutboxPublisher implements Outbox {
     }
 
     private OutboxBacklog backlog(OutboxDatabase outbox) {
+        List<Integer> addressed = shards.all().stream().map(Shard::number).toList();
         try {
             outbox.open();
-            OutboxTable.Backlog found = outbox.database()
-                    .read(c -> tables.events().backlog(c, OutboxBacklog.COUNTED_MAX, outbox.otherShards()));
+            OutboxTable.Backlog found =
+                    outbox.database().read(c -> tables.events().backlog(c, OutboxBacklog.COUNTED_MAX, addressed));
             return new OutboxBacklog(
                     outbox.dataSource(), found.events(), found.refused(), Duration.ofMillis(found.oldestMillis()));
         } catch (SQLException e) {

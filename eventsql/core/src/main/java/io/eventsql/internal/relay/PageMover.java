@@ -34,8 +34,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Moves pages of events out of the outbox, or of scheduled events that are due, each in one transaction: locks the relay's row,
- * deletes the page, appends the events of this database to their streams and inserts the others into the transfer table. Used by one thread. Uses one
- * connection at a time.
+ * deletes the page, appends the events of this database to their streams and inserts the others into the transfer table, also those
+ * whose stream this database cannot get yet. Used by one thread. Uses one connection at a time.
  *
  * <p>An event that cannot be appended fails the whole transaction. Smaller and smaller pages isolate it. Alone, it is moved
  * to the refused table: at once if the database rejected its content, otherwise as soon as it is the only one that fails
@@ -263,10 +263,16 @@ final class PageMover {
                 refuse(connection, event, "there is no stream " + event.stream());
             } else if (refused != null && refused.id() == event.id()) {
                 refuse(connection, event, refused.error());
-            } else if (event.key() != null && waiting.containsKey(new StreamKey(event.stream(), event.key()))) {
+            } else if (event.key() != null
+                    && !counted.contains(event.id()) // those that wait come after it, as if they were in another outbox
+                    && waiting.containsKey(new StreamKey(event.stream(), event.key()))) {
                 Set<Integer> shards = Objects.requireNonNull(waiting.get(new StreamKey(event.stream(), event.key())));
                 attempt.addressed.add(new Addressed(shardToFollow(shards, to), to.partition(), event));
             } else if (to.shard() != outbox.shard()) {
+                attempt.addressed.add(new Addressed(to.shard().number(), to.partition(), event));
+            } else if (destinations.isPending(event.stream())) {
+                requireUncounted(event, counted);
+                outbox.setSendsToItself(true);
                 attempt.addressed.add(new Addressed(to.shard().number(), to.partition(), event));
             } else {
                 (counted.contains(event.id()) ? countedGroups : groups)
@@ -280,7 +286,16 @@ final class PageMover {
         countedGroups.values().stream().sorted().forEach(attempt.groups::add);
     }
 
-    /** Returns where earlier events of the page's keys wait, once keys have moved between shards. */
+    /** An event is counted only where its stream exists. */
+    private void requireUncounted(Row event, Set<Long> counted) throws SQLException {
+        if (counted.contains(event.id())) {
+            destinations.forgetNotFound();
+            throw new SQLException(
+                    "stream " + event.stream() + " was created while its events were taken", SqlErrors.NO_PARTITION);
+        }
+    }
+
+    /** Returns where earlier events of the page's keys wait, once keys have moved between shards or streams were pending. */
     private Map<StreamKey, Set<Integer>> shardsOfWaiting(Connection connection, List<Row> events) {
         Set<StreamKey> keys = new HashSet<>();
         for (Row event : events) {
@@ -289,9 +304,20 @@ final class PageMover {
                 keys.add(new StreamKey(event.stream(), key));
             }
         }
-        return keys.isEmpty() || !destinations.haveKeysMoved()
+        return !mayWait(connection) || keys.isEmpty()
                 ? Map.of()
                 : outbox.tables().transfer().shardsOfKeys(connection, keys);
+    }
+
+    /** Returns whether events of this database's own keys may be in the transfer table. */
+    private boolean mayWait(Connection connection) {
+        Shard own = outbox.shard();
+        if (own != null && outbox.sendsToItself()) {
+            // The relay's row is locked: none is added before this transaction ends.
+            List<Integer> sent = outbox.tables().transfer().shardsWithEvents(connection, List.of(own.number()));
+            outbox.setSendsToItself(!sent.isEmpty());
+        }
+        return outbox.sendsToItself() || destinations.haveKeysMoved();
     }
 
     /**
@@ -310,7 +336,9 @@ final class PageMover {
         List<Long> candidates = new ArrayList<>();
         for (Row event : events) {
             Destination to = event.key() == null ? null : destinations.of(event);
-            if (to != null && to.shard() == outbox.shard() && to.stream().keyTracking() != KeyTracking.OFF) {
+            if (to != null
+                    && to.shard() == outbox.shard()
+                    && (to.stream().keyTracking() != KeyTracking.OFF || destinations.isPending(event.stream()))) {
                 candidates.add(event.id());
             }
         }
@@ -326,7 +354,7 @@ final class PageMover {
         refusals.refused(attempt.refused);
         refusal = null;
         suspect.clear();
-        destinations.forgetMissing();
+        destinations.forgetNotFound();
         Shard own = outbox.shard();
         for (int i = 0; i < attempt.firstOffsets.length && own != null; i++) {
             PartitionGroup group = attempt.groups.get(i);

@@ -298,6 +298,7 @@ final class Relay {
         due.begin();
         listener.begin();
         ring.markMoved();
+        outbox.setSendsToItself(true); // the former holder of the lease may have done that
         senders.wake(outbox.database().read(c -> outbox.tables().transfer().shardsWithEvents(c, outbox.otherShards())));
     }
 

@@ -1,6 +1,5 @@
 package io.eventsql.internal.relay;
 
-import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.append.AcknowledgedBatches;
@@ -16,12 +15,13 @@ import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.MapFence;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StreamPendingException;
 import io.eventsql.internal.sql.TransferTable.Row;
 import io.eventsql.internal.sql.TransferredAppend.Target;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.SQLTransientConnectionException;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
@@ -32,6 +32,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -42,8 +43,9 @@ import org.slf4j.LoggerFactory;
  * table, appends the events that the shard does not have yet, then removes the page in a transaction of the relay.
  *
  * <p>Only the shard knows which events it has: see {@link StoredNumbers}. An event that the shard rejects is found and refused as
- * in {@link PageMover}; its number is then missing in the shard, which is legal. Used by one thread at a time. Uses one connection
- * at a time.
+ * in {@link PageMover}; its number is then missing in the shard, which is legal. The events of a stream that the shard lacks and
+ * cannot get yet are left out until it can: the shard compares numbers by stream, so they may be sent after later ones of other
+ * streams. Used by one thread at a time. Uses one connection at a time.
  */
 final class Sender {
     private static final Logger LOG = LoggerFactory.getLogger(Sender.class);
@@ -63,7 +65,7 @@ final class Sender {
     private @Nullable RelayLease lease;
     /** The incarnation of the shard's database when the current page was begun. */
     private String incarnation = "";
-    /** The number up to which all events were removed. */
+    /** The number up to which all events were removed, without those of pending streams. */
     private long removed;
 
     private final MovedEvents moved;
@@ -77,6 +79,12 @@ final class Sender {
     private final SuspectEvent suspect = new SuspectEvent();
     private final AppendRepair repair;
     private final Set<String> missingStreams = new HashSet<>();
+    /** The streams that the shard lacks and cannot get yet. */
+    private final Set<String> pendingStreams = new HashSet<>();
+
+    private final FailureSeries lookUpFailures = new FailureSeries();
+    /** When pending streams are looked up next (nano time). */
+    private long lookUpNanos;
 
     Sender(
             OutboxDatabase outbox,
@@ -163,10 +171,12 @@ final class Sender {
             stored.begin(outbox.database().read(outbox.tables().relay()::outboxId));
             lease = current;
             removed = 0;
+            pendingStreams.clear();
         }
         if (suspect.isProbeDue()) {
             probe();
         }
+        lookUpPending();
         List<Row> page = readPage(size.events());
         if (page.isEmpty()) {
             return false;
@@ -174,7 +184,11 @@ final class Sender {
         UnsentEvents unsent = null;
         try {
             incarnation = shard.incarnation(); // before the ids of the streams
-            unsent = findUnsent(page);
+            Map<String, StreamSpec> specs = lookUpStreams(page);
+            if (page.stream().map(Row::stream).anyMatch(pendingStreams::contains)) {
+                return true; // the next page is without them
+            }
+            unsent = findUnsent(page, specs);
             if (unsent.moved.isEmpty() && unsent.events > 0) {
                 append(unsent);
             }
@@ -205,7 +219,9 @@ final class Sender {
 
     private List<Row> readPage(int limit) throws SQLException {
         return ofOneProducer(outbox.database()
-                .read(c -> outbox.tables().transfer().page(c, shard.number(), removed, limit, size.bytes())));
+                .read(c -> outbox.tables()
+                        .transfer()
+                        .page(c, shard.number(), removed, limit, size.bytes(), pendingStreams)));
     }
 
     private static List<Row> ofOneProducer(List<Row> page) {
@@ -221,20 +237,22 @@ final class Sender {
      * Returns the events that the shard does not have yet, by partition in the lock order. A page is stored as a whole, and pages in
      * the order of their numbers: so the shard has all events of a stream up to the greatest number that any of its partitions has,
      * also those whose keys belong to another partition since.
+     *
+     * @param specs the streams of the page: a stream may have slots of its own, which are known since it was looked up
      */
-    private UnsentEvents findUnsent(List<Row> page) throws SQLException {
+    private UnsentEvents findUnsent(List<Row> page, Map<String, StreamSpec> specs) throws SQLException {
+        Map<String, PartitionMap> maps = new HashMap<>();
+        specs.forEach((name, stream) -> maps.put(name, shard.streams().map(stream)));
+        // After the maps: the shard rejects an outdated map, but not outdated slots.
         SlotMap slots = shards.slots();
         if (slots.number() != slotsKnown) {
             stored.forget(); // an append that is late was stored before the shard has closed the slots, or is rejected
             slotsKnown = slots.number();
         }
-        Map<String, StreamSpec> specs = lookUpStreams(page);
         UnsentEvents unsent = new UnsentEvents(page.getFirst().producer());
         Map<Target, Long> lastNumbers = stored.lastNumbers(incarnation, unsent.producer, specs.values());
         Map<Integer, Long> ofStreams = new HashMap<>();
         lastNumbers.forEach((target, number) -> ofStreams.merge(target.streamId(), number, Math::max));
-        Map<String, PartitionMap> maps = new HashMap<>();
-        specs.forEach((name, stream) -> maps.put(name, shard.streams().map(stream)));
         Map<Target, PartitionGroup> groups = new LinkedHashMap<>();
         Map<Target, Long> numbers = new HashMap<>();
         Map<Target, List<Integer>> erased = new HashMap<>();
@@ -281,24 +299,75 @@ final class Sender {
         return key == null ? event.partition() % map.partitions() : map.partition(KeyHash.of(key));
     }
 
-    /** Returns the streams of a page, without those that do not exist. */
+    /** Returns the streams of a page, without those that do not exist, or that the shard cannot get yet. */
     private Map<String, StreamSpec> lookUpStreams(List<Row> page) throws SQLException {
         Map<String, StreamSpec> specs = new HashMap<>();
         for (Row event : page) {
             String name = event.stream();
-            if (!specs.containsKey(name) && !missingStreams.contains(name)) {
+            if (!specs.containsKey(name) && !missingStreams.contains(name) && !pendingStreams.contains(name)) {
                 try {
-                    StreamSpec stream = streams.require(name);
-                    shard.streams().ensure(stream);
-                    specs.put(name, stream);
+                    specs.put(name, streams.requireOn(shard, name));
                 } catch (UnknownStreamException e) {
                     missingStreams.add(name);
-                } catch (EventSqlException e) {
-                    throw new SQLTransientConnectionException(e.getMessage(), "08001", e);
+                } catch (StreamPendingException e) {
+                    pendingStreams.add(name);
+                    postpone(name, e);
                 }
             }
         }
         return specs;
+    }
+
+    private void postpone(String stream, StreamPendingException e) {
+        FailureSeries.Failure failure = lookUpFailures.add(SqlErrors.message(e));
+        lookUpNanos = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(failure.retryMs());
+        if (failure.isNew()) {
+            LOG.warn(
+                    "{} does not have stream {} yet; outbox {} keeps its events for it and retries in {} ms: {}",
+                    shard,
+                    stream,
+                    outbox,
+                    failure.retryMs(),
+                    SqlErrors.message(e));
+        }
+    }
+
+    /** Looks up the pending streams, if that is due; those that are no longer pending are next. */
+    private void lookUpPending() throws ShardFailedException {
+        if (pendingStreams.isEmpty() || untilLookUpNanos() > 0) {
+            return;
+        }
+        for (String name : List.copyOf(pendingStreams)) {
+            try {
+                streams.requireOn(shard, name);
+                removePending(name);
+            } catch (UnknownStreamException e) { // its events are refused
+                removePending(name);
+            } catch (StreamPendingException e) {
+                postpone(name, e);
+            } catch (SQLException e) {
+                throw new ShardFailedException(e);
+            }
+        }
+        if (pendingStreams.isEmpty()) {
+            lookUpFailures.end();
+            LOG.info("Outbox {} no longer keeps events for streams that {} did not have", outbox, shard);
+        }
+    }
+
+    private void removePending(String stream) {
+        pendingStreams.remove(stream);
+        removed = 0;
+    }
+
+    /** Returns whether events wait for streams that the shard lacks. */
+    boolean hasPending() {
+        return !pendingStreams.isEmpty();
+    }
+
+    /** Returns in which time these streams are looked up next; negative if that is overdue. */
+    long untilLookUpNanos() {
+        return lookUpNanos - System.nanoTime();
     }
 
     private void append(UnsentEvents unsent) throws SQLException {
@@ -342,7 +411,8 @@ final class Sender {
         }
         try {
             incarnation = shard.incarnation(); // before the ids of the streams
-            UnsentEvents other = findUnsent(List.of(suspect.chooseOther(others)));
+            List<Row> chosen = List.of(suspect.chooseOther(others));
+            UnsentEvents other = findUnsent(chosen, lookUpStreams(chosen));
             if (other.events > 0) {
                 shard.require().transactionIf(c -> {
                     execute(c, other);
@@ -371,7 +441,7 @@ final class Sender {
                     refuse(connection, event, error);
                 }
             }
-            outbox.tables().transfer().delete(connection, shard.number(), removed, last);
+            outbox.tables().transfer().delete(connection, shard.number(), removed, last, pendingStreams);
             return last;
         });
         refusalLog.refused(errors);

@@ -93,16 +93,20 @@ final class SenderThread {
         }
     }
 
-    /** Waits until there may be events and the pause after a failure is over; returns {@code false} if the thread ends. */
+    /**
+     * Waits until there may be events and the pause after a failure is over, or streams are to be looked up; returns {@code false} if
+     * the thread ends.
+     */
     private boolean awaitEvents() throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            long idleEndNanos = System.nanoTime() + IDLE_NANOS_MAX;
+            boolean hasPending = sender.hasPending() && tenure.current() != null;
+            long idleEndNanos = System.nanoTime() + (hasPending ? sender.untilLookUpNanos() : IDLE_NANOS_MAX);
             while (!closed) {
                 long remaining = (wanted ? notBeforeNanos : idleEndNanos) - System.nanoTime();
                 if (remaining > 0) {
                     changed.awaitNanos(remaining);
-                } else if (wanted) {
+                } else if (wanted || hasPending) {
                     wanted = false;
                     return true;
                 } else {

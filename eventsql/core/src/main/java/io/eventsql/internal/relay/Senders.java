@@ -9,7 +9,10 @@ import java.util.Map;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** The senders of one outbox, one for each shard; that of its own shard has events only after keys have moved. An unavailable shard delays only its own events. Thread-safe. */
+/**
+ * The senders of one outbox, one for each shard; that of its own shard has events only after keys have moved, or while it cannot get
+ * their stream. An unavailable shard delays only its own events. Thread-safe.
+ */
 final class Senders {
     private final Map<Integer, SenderThread> threads = new HashMap<>();
     private volatile @Nullable RelayLease lease;

@@ -21,6 +21,9 @@
  *   <li>Another database accepts a batch only if it directly follows the number that the sender assumes to be the last one
  *       there. It forgets a producer of the outbox only 30 days after it has registered a later one: events are sent in
  *       the order of their producers.
+ *   <li>The events of a stream that a shard lacks and cannot get yet, because only an unavailable shard may have it, wait in the
+ *       transfer table, also those for the outbox's own shard. Later events of their keys follow them there. All others are
+ *       moved.
  * </ol>
  *
  * <p>No thread of the relay ends before it is closed ({@link io.eventsql.internal.thread.ServiceThread}), and none holds more

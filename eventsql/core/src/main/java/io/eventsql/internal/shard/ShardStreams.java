@@ -6,6 +6,7 @@ import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StreamPendingException;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
 import java.util.Arrays;
@@ -68,9 +69,9 @@ public final class ShardStreams {
         /**
          * Returns the stream of that name as they have it; empty if it was deleted: none of them has it.
          *
-         * @throws SQLException if only an unavailable shard may have it
+         * @throws StreamPendingException if only an unavailable shard may have it
          */
-        Optional<StreamSpec> find(StreamSpec remembered) throws SQLException;
+        Optional<StreamSpec> find(StreamSpec remembered) throws StreamPendingException;
     }
 
     /** @param listener is called with each stream that was read, before its map there is replaced */
@@ -114,7 +115,7 @@ public final class ShardStreams {
      *
      * @throws UnknownStreamException if no shard has the stream: it was deleted, or the databases were restored
      * @throws SQLException {@link SqlErrors#NO_PARTITION} if this shard, or another one if it is to be created, has a stream of this
-     *     name with other partitions; {@link NotSentException} if it is to be created, and an unavailable shard may have it
+     *     name with other partitions; {@link StreamPendingException} if it is to be created, and an unavailable shard may have it
      */
     public int ensure(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());

@@ -4,7 +4,9 @@ import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
-import io.eventsql.internal.sql.NotSentException;
+import io.eventsql.internal.sql.ErrorKind;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StreamPendingException;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -17,6 +19,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -78,7 +81,7 @@ public final class StreamRegistry {
     private boolean mayExistElsewhere(String stream, Shard without) {
         try {
             return findElsewhere(stream, without).isPresent();
-        } catch (NotSentException e) {
+        } catch (StreamPendingException e) {
             LOG.debug("Stream {} may exist elsewhere", stream, e);
             return true;
         }
@@ -88,9 +91,9 @@ public final class StreamRegistry {
      * Returns a stream as a shard other than {@code without} has it. Only that is its definition: what a process remembers may be a
      * former stream of this name.
      *
-     * @throws NotSentException if only an unavailable shard may have it
+     * @throws StreamPendingException if only an unavailable shard may have it
      */
-    private Optional<StreamSpec> findElsewhere(String stream, Shard without) throws NotSentException {
+    private Optional<StreamSpec> findElsewhere(String stream, Shard without) throws StreamPendingException {
         @Nullable Shard unavailable = null;
         for (Shard shard : shards.all()) {
             if (shard == without) {
@@ -107,14 +110,23 @@ public final class StreamRegistry {
                 }
             } catch (SQLException e) {
                 LOG.debug("Stream {} may exist on {}, which is unavailable", stream, shard, e);
+                markIfUnavailable(shard, e);
                 unavailable = shard;
             }
         }
         if (unavailable != null) {
-            throw new NotSentException("stream " + stream + " may exist on " + unavailable + ", which is unavailable; "
-                    + without + " gets it when that is back");
+            throw new StreamPendingException("stream " + stream + " may exist on " + unavailable
+                    + ", which is unavailable; " + without + " gets it when that is back");
         }
         return Optional.empty();
+    }
+
+    /** Until the shard responds, no append and no relay waits for it again in order to look up a stream. */
+    private static void markIfUnavailable(Shard shard, SQLException e) {
+        ErrorKind kind = SqlErrors.classify(e);
+        if (shard.isHealthy() && (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT)) {
+            shard.setHealthy(false);
+        }
     }
 
     /**
@@ -230,6 +242,7 @@ public final class StreamRegistry {
         if (stream.compaction() != null && shards.haveMoved()) {
             requireUnmoved(stream);
         }
+        shards.requireAllGiven("Stream " + stream.name() + " was not changed");
         List<String> failed = new ArrayList<>();
         @Nullable SQLException failure = null;
         for (Shard shard : shards.all()) {
@@ -296,6 +309,48 @@ public final class StreamRegistry {
      * @throws SQLException if {@code first} fails
      */
     public StreamSpec require(String name, Lookup first) throws SQLException {
+        return require(name, first, shard -> true);
+    }
+
+    /**
+     * Returns the stream of that name as {@link #require(String)} does, for events of an outbox; the shard has it then. Waits for no
+     * other shard that is known to be unavailable.
+     *
+     * @param shard {@code null}: none, because the outbox is standalone
+     * @throws UnknownStreamException if no shard has the stream, or this one is deleting it
+     * @throws StreamPendingException if the shard lacks the stream and cannot get it yet
+     * @throws SQLException if the shard is unavailable, or {@link SqlErrors#NO_PARTITION} if the stream was created anew; retry the call
+     */
+    public StreamSpec requireOn(@Nullable Shard shard, String name) throws SQLException {
+        try {
+            StreamSpec stream = require(name, valid -> Optional.empty(), other -> other == shard || other.isHealthy());
+            if (shard != null) {
+                shard.streams().ensure(stream);
+            }
+            return stream;
+        } catch (UnknownStreamException | StreamPendingException e) {
+            throw e;
+        } catch (EventSqlException | SQLException e) {
+            String state = e instanceof SQLException failure ? SqlErrors.state(failure) : "";
+            if (state.equals(SqlErrors.STREAM_BEING_DELETED)) {
+                throw new UnknownStreamException(name);
+            }
+            if (state.equals(SqlErrors.NO_PARTITION) || (shard != null && isPlacedOn(shard, name))) {
+                throw e;
+            }
+            throw new StreamPendingException(e);
+        }
+    }
+
+    private static boolean isPlacedOn(Shard shard, String stream) throws SQLException {
+        return shard.streams()
+                .find(stream)
+                .filter(row -> !row.isPlacedElsewhere())
+                .isPresent();
+    }
+
+    /** @param asked the shards that are queried; the others count as unavailable */
+    private StreamSpec require(String name, Lookup first, Predicate<Shard> asked) throws SQLException {
         StreamSpec stream = known.get(name);
         if (stream != null) {
             return stream;
@@ -312,6 +367,10 @@ public final class StreamRegistry {
         @Nullable Shard failed = null;
         boolean answered = false;
         for (Shard shard : shards.all()) {
+            if (!asked.test(shard)) {
+                failed = shard;
+                continue;
+            }
             try {
                 Optional<StreamTable.Row> row = shard.streams().find(name);
                 if (row.isPresent() && row.get().isPlacedElsewhere()) {
@@ -323,13 +382,14 @@ public final class StreamRegistry {
                     return row.get().spec();
                 }
             } catch (SQLException e) {
+                markIfUnavailable(shard, e);
                 failure = e;
                 failed = shard;
             }
         }
         if (!answered) {
             throw new EventSqlException("Stream " + name + " could not be read: no shard is available", failure);
-        } else if (failure != null) { // the others may lack it: one has no keys yet, or was down when it was created
+        } else if (failed != null) { // the others may lack it: one has no keys yet, or was down when it was created
             throw new EventSqlException(
                     "Stream " + name + " could not be read: " + failed
                             + " is unavailable, and the others do not have it",

@@ -6,7 +6,7 @@ public enum ErrorKind {
     NOT_SENT,
     /** The statement was sent, and may be committed or not. */
     IN_DOUBT,
-    /** Rolled back because of the condition of the database: the same statement can succeed later. */
+    /** Rolled back, or not begun, because of the condition of the databases: the same statement can succeed later. */
     ENVIRONMENT,
     /** Rolled back because of what was to be written: the same content fails again, other content succeeds. */
     CONTENT,

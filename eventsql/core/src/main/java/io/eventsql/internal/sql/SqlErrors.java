@@ -85,8 +85,13 @@ public final class SqlErrors {
      * that broke, a network timeout, a result that could not be read. So do the server's errors about connections (class
      * 08), shutdowns (57P01 to 57P05), its operating system (58) and corrupted data (XX001, XX002), because they may arise
      * after the commit. With every other error the server has rolled back.
+     *
+     * <p>That a shard lacks a stream says nothing about its connection, although the reason may be that of another shard.
      */
     public static ErrorKind classify(SQLException e) {
+        if (isStreamPending(e)) {
+            return ErrorKind.ENVIRONMENT;
+        }
         if (anyCause(e, NotSentException.class::isInstance)) {
             return ErrorKind.NOT_SENT;
         }
@@ -214,6 +219,11 @@ public final class SqlErrors {
     public static boolean isOtherIncarnation(Throwable e) {
         return anyCause(
                 e, cause -> cause instanceof SQLException sql && state(sql).equals(OTHER_INCARNATION));
+    }
+
+    /** Returns whether a shard lacks a stream that it cannot get yet: nothing was sent. */
+    public static boolean isStreamPending(SQLException e) {
+        return anyCause(e, StreamPendingException.class::isInstance);
     }
 
     /** Returns whether an append waits for a transaction, for the outbox or for a move of keys: it is not stored. */

@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * {@code outbox_transfer}: events on their way from the outbox to other databases, until those have stored them. Only
- * the relay writes to it, under the lock of its row.
+ * {@code outbox_transfer}: events on their way from the outbox to other databases, until those have stored them; and those for the
+ * outbox's own one that must wait there. Only the relay writes to it, under the lock of its row.
  */
 public final class TransferTable {
     // Numbers rise in the order of the arrays, because nextval is called for each row after the sort. Conflicts with
@@ -40,7 +40,7 @@ public final class TransferTable {
                               - coalesce(octet_length(value), 0) AS bytes_before
                 FROM (
                     SELECT * FROM eventsql.outbox_transfer
-                    WHERE shard = ? AND number > ?
+                    WHERE shard = ? AND number > ? AND stream <> ALL (?)
                     ORDER BY number
                     LIMIT ?) e) counted
             WHERE bytes_before < ?
@@ -49,7 +49,7 @@ public final class TransferTable {
     // Index: the primary key. Locks the deleted rows.
     private static final String DELETE = """
             DELETE FROM eventsql.outbox_transfer
-            WHERE shard = ? AND number > ? AND number <= ?""";
+            WHERE shard = ? AND number > ? AND number <= ? AND stream <> ALL (?)""";
 
     // Indexes: the primary key, and outbox_transfer_key_hash for each key and addressed shard. Takes no row lock.
     private static final String SHARDS_OF_KEYS = """
@@ -150,14 +150,20 @@ public final class TransferTable {
         }
     }
 
-    /** Returns the next events of a shard after a number, in order. */
-    public List<Row> page(Connection connection, int shard, long after, int maxEvents, long maxBytes)
+    /**
+     * Returns the next events of a shard after a number, in order.
+     *
+     * @param without the streams whose events are left out
+     */
+    public List<Row> page(
+            Connection connection, int shard, long after, int maxEvents, long maxBytes, Collection<String> without)
             throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(page)) {
             statement.setInt(1, shard);
             statement.setLong(2, after);
-            statement.setInt(3, maxEvents);
-            statement.setLong(4, maxBytes);
+            statement.setArray(3, connection.createArrayOf("text", without.toArray(String[]::new)));
+            statement.setInt(4, maxEvents);
+            statement.setLong(5, maxBytes);
             List<Row> rows = new ArrayList<>();
             try (ResultSet result = statement.executeQuery()) {
                 while (result.next()) {
@@ -179,12 +185,16 @@ public final class TransferTable {
 
     /**
      * Deletes a shard's events with numbers above {@code after} and up to {@code upTo}, in the caller's transaction.
+     *
+     * @param without the streams whose events are left out
      */
-    public void delete(Connection connection, int shard, long after, long upTo) throws SQLException {
+    public void delete(Connection connection, int shard, long after, long upTo, Collection<String> without)
+            throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(delete)) {
             statement.setInt(1, shard);
             statement.setLong(2, after);
             statement.setLong(3, upTo);
+            statement.setArray(4, connection.createArrayOf("text", without.toArray(String[]::new)));
             statement.executeUpdate();
         }
     }

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Calls that wait for transactions of the application. {@code queue} has two lanes: even and odd keys. */
+/** Calls that wait for transactions of the application, or for their streams. {@code queue} has two lanes: even and odd keys. */
 @Timeout(60)
 class HeldCallsTest {
     private final PublishQueue queue = queue(2);
@@ -167,6 +167,39 @@ class HeldCallsTest {
             }
         }
         assertThat(taken).contains(heldOfAllLanes).containsAll(others).hasSizeGreaterThan(others.size() + 20);
+    }
+
+    /** Only an unavailable shard may have its stream. */
+    @Test
+    void takeBatch_callWithoutKeyIsHeld_othersAreTakenAndItIsRetriedAlone() {
+        PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
+        Call held = TestCalls.callWithoutKey(1);
+        pending.add(held.call);
+        takeAndHold(pending, held);
+        Call other = TestCalls.callWithoutKey(1);
+        pending.add(other.call);
+        Batch others = pending.takeBatch();
+        assertCalls(others, other);
+        pending.done(others);
+        assertThat(pending.tick()).isTrue();
+        Call later = TestCalls.callWithoutKey(1);
+        pending.add(later.call);
+        Batch retried = pending.takeBatch();
+        assertCalls(retried, held);
+        assertThat(retried.lanes().stream().toArray()).containsExactly(retried.partition(held.call, 0) % 2);
+        assertCalls(pending.takeBatch(), later);
+    }
+
+    /** It goes to another shard. */
+    @Test
+    void removeWithoutKeys_callIsHeld_itIsNotRetried() {
+        PendingCalls pending = new PendingCalls(2, 400, 1L << 40);
+        Call held = TestCalls.callWithoutKey(1);
+        pending.add(held.call);
+        takeAndHold(pending, held);
+        assertThat(pending.removeWithoutKeys()).containsExactly(held.call);
+        assertThat(pending.tick()).isFalse();
+        assertThat(pending.takeBatch()).isNull();
     }
 
     @Test

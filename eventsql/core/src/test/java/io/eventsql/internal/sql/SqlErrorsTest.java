@@ -105,6 +105,16 @@ class SqlErrorsTest {
                 .isEqualTo(ErrorKind.NOT_SENT);
     }
 
+    /** The shard that was asked responds, whatever is wrong with the one that may have the stream. */
+    @Test
+    void classify_streamIsPending_isEnvironment() {
+        SQLException refused = new PSQLException("refused", PSQLState.CONNECTION_UNABLE_TO_CONNECT);
+        StreamPendingException pending = new StreamPendingException(new NotSentException(refused));
+
+        assertThat(SqlErrors.classify(pending)).isEqualTo(ErrorKind.ENVIRONMENT);
+        assertThat(SqlErrors.classify(new SQLException("wrapped", pending))).isEqualTo(ErrorKind.ENVIRONMENT);
+    }
+
     @Test
     void isRaisedByRows_onlyCodesOfRows() {
         assertThat(SqlErrors.isRaisedByRows(serverError("P0001", ""))).isTrue();
