@@ -1,9 +1,12 @@
 package io.eventsql;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -23,7 +26,8 @@ public final class EventSqlBuilder {
     @Nullable
     DataSource preferredShard;
 
-    List<DataSource> outboxes = List.of();
+    /** Each data source once, in the order in which they were given. */
+    final Set<DataSource> outboxes = new LinkedHashSet<>();
 
     boolean addShards;
     /** The data source of a replica by that of its shard. */
@@ -79,10 +83,10 @@ public final class EventSqlBuilder {
     }
 
     /**
-     * Sets the standalone outboxes: databases other than the shards, such as the application's own, in whose
+     * Adds standalone outboxes: databases other than the shards, such as the application's own, in whose
      * transactions events are published ({@link EventSql#outbox()}). The tables of the outbox are created in each of
      * them, in the same schema; every process that names the database can relay it. A shard always has an outbox;
-     * naming one has no effect.
+     * naming one has no effect. May be called repeatedly; a data source that was given before is not added again.
      *
      * @param values preferably connection pools
      */
@@ -91,7 +95,7 @@ public final class EventSqlBuilder {
         for (int i = 0; i < values.length; i++) {
             InvalidInputException.requireGiven("outboxes[" + i + "]", values[i]);
         }
-        outboxes = List.of(values);
+        Collections.addAll(outboxes, values);
         return this;
     }
 

@@ -39,7 +39,7 @@ public final class Relays {
     private final List<Relay> relays = new ArrayList<>();
 
     /**
-     * @param outboxes the data sources of the standalone outboxes
+     * @param outboxes the data sources of the standalone outboxes, each once
      * @throws ShardIdentityException if one of them belongs to another cluster
      */
     public Relays(
@@ -49,7 +49,7 @@ public final class Relays {
             SegmentKeeper segments,
             WakeUp wakeUp,
             PublishListeners listeners,
-            List<DataSource> outboxes) {
+            Collection<DataSource> outboxes) {
         this.shards = shards;
         this.streams = streams;
         this.settings = settings;

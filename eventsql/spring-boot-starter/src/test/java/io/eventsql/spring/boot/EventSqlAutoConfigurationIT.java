@@ -200,6 +200,21 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
+    void customizer_addsAnOutbox_nextToThatOfTheApplication() {
+        DataSource another = newDatabase();
+        application
+                .withUserConfiguration(MarkedNextToTheApplications.class)
+                .withBean(EventSqlBuilderCustomizer.class, () -> builder -> builder.outbox(another, another))
+                .run(context -> {
+                    Outbox outbox = context.getBean(Outbox.class);
+                    DataSource events = context.getBean("events", DataSource.class);
+                    DataSource own = context.getBean("application", DataSource.class);
+                    assertThat(outbox.dataSources()).containsExactly(events, own, another);
+                    assertThat(outbox.names()).as("what is relayed").hasSize(3);
+                });
+    }
+
+    @Test
     void consumerListeners_areRegistered() {
         AtomicInteger assigned = new AtomicInteger();
         application
