@@ -2,12 +2,18 @@ package io.eventsql.spring.test;
 
 import io.eventsql.eventsdb.EventsDb;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.springframework.boot.context.properties.bind.Bindable;
 import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyName.Form;
+import org.springframework.boot.context.properties.source.ConfigurationPropertySource;
+import org.springframework.boot.context.properties.source.ConfigurationPropertySources;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
+import org.springframework.boot.context.properties.source.IterableConfigurationPropertySource;
 import org.springframework.core.env.ConfigurableEnvironment;
 import org.springframework.core.env.MapPropertySource;
 
@@ -18,7 +24,12 @@ import org.springframework.core.env.MapPropertySource;
  * @param prefix what their names begin with
  */
 record OwnShards(EventsDb server, String prefix) {
-    private static final String SHARDS = "eventsql.shards";
+    private static final ConfigurationPropertyName SHARDS = ConfigurationPropertyName.of("eventsql.shards");
+    /** The number of elements of a shard's name. */
+    private static final int SHARD_ELEMENTS = SHARDS.getNumberOfElements() + 1;
+    /** The properties of a shard, in their uniform form. */
+    private static final Set<String> PROPERTIES =
+            Set.of("url", "username", "password", "poolsize", "connectiontimeout", "hikari", "replica");
     /** By these settings HikariCP connects without a URL. */
     private static final List<String> SETTINGS_INSTEAD_OF_A_URL = List.of("data-source-class-name", "data-source-jndi");
 
@@ -29,15 +40,12 @@ record OwnShards(EventsDb server, String prefix) {
      */
     void replace(ConfigurableEnvironment environment) {
         Binder binder = Binder.get(environment);
-        Set<String> names = binder.bind(SHARDS, Bindable.mapOf(String.class, Object.class))
-                .map(Map::keySet)
-                .orElse(Set.of());
         Map<String, Object> addresses = new LinkedHashMap<>();
         Map<String, Object> defaults = new LinkedHashMap<>();
         int count = 0;
-        for (String name : names) {
-            String shard = isPlain(name) ? SHARDS + "." + name : SHARDS + "[" + name + "]";
-            requireUrl(binder, shard);
+        for (ConfigurationPropertyName name : names(environment)) {
+            requireUrl(binder, name);
+            String shard = written(name);
             String database = prefix + "_s" + count++;
             server.createDatabase(database);
             String url = server.jdbcUrl(database);
@@ -56,21 +64,49 @@ record OwnShards(EventsDb server, String prefix) {
         environment.getPropertySources().addLast(new MapPropertySource("embeddedEventSqlShardDefaults", defaults));
     }
 
-    private static void requireUrl(Binder binder, String shard) {
+    /** Returns the names of the shards, in the order in which Spring Boot finds them. */
+    private static Set<ConfigurationPropertyName> names(ConfigurableEnvironment environment) {
+        Set<ConfigurationPropertyName> names = new LinkedHashSet<>();
+        for (ConfigurationPropertySource source : ConfigurationPropertySources.get(environment)) {
+            if (source instanceof IterableConfigurationPropertySource properties) {
+                properties.stream()
+                        .filter(OwnShards::isOfShard)
+                        .map(property -> property.chop(SHARD_ELEMENTS))
+                        .forEach(names::add);
+            }
+        }
+        return names;
+    }
+
+    /**
+     * Returns whether this is a property of a shard. {@code EVENTSQL_SHARDS_ORDER_DB_PASSWORD} may be one of {@code
+     * order_db}, but is none of {@code order}, although each underscore of a variable separates elements.
+     */
+    private static boolean isOfShard(ConfigurationPropertyName property) {
+        return SHARDS.isAncestorOf(property)
+                && property.getNumberOfElements() > SHARD_ELEMENTS
+                && PROPERTIES.contains(property.getElement(SHARD_ELEMENTS, Form.UNIFORM));
+    }
+
+    /**
+     * Returns the shard's name as it is written. With brackets it may be another one for Spring Boot, and a placeholder finds
+     * a name with underscores or capitals only in this form.
+     */
+    private static String written(ConfigurationPropertyName shard) {
+        String name = shard.getLastElement(Form.ORIGINAL);
+        return SHARDS + (shard.isLastElementIndexed() ? "[" + name + "]" : "." + name);
+    }
+
+    private static void requireUrl(Binder binder, ConfigurationPropertyName shard) {
         for (String setting : SETTINGS_INSTEAD_OF_A_URL) {
-            String property = shard + ".hikari." + setting;
-            binder.bind(property, String.class).ifBound(value -> {
+            String property = "hikari." + setting;
+            binder.bind(shard.append(property), Bindable.of(String.class)).ifBound(value -> {
                 throw new InvalidConfigurationPropertyValueException(
-                        property,
+                        written(shard) + "." + property,
                         value,
                         "@EmbeddedEventSql replaces only databases with a URL. Set this in a profile that tests do not"
                                 + " activate.");
             });
         }
-    }
-
-    /** Whether a name needs no brackets in a property. */
-    private static boolean isPlain(String name) {
-        return name.matches("[a-z0-9-]+");
     }
 }
