@@ -49,7 +49,8 @@ public final class ListenerFactory {
 
     /**
      * @param defaults settings of all listeners
-     * @param byId settings by the listeners' ids, in any spelling that properties allow
+     * @param byId settings by the listeners' ids, in any spelling that properties allow; of several spellings of an id, the
+     *     first one has precedence
      */
     public ListenerFactory(Shared shared, ListenerSettings defaults, Map<String, ListenerSettings> byId) {
         this.beans = shared.beans();
@@ -60,7 +61,7 @@ public final class ListenerFactory {
                 new HandlerFactory(beans, shared.serializer(), shared.types(), validator(beans), shared.observations());
         this.defaults = defaults;
         this.byId = new HashMap<>();
-        byId.forEach((id, settings) -> this.byId.put(uniform(id), settings));
+        byId.forEach((id, settings) -> this.byId.merge(uniform(id), settings, ListenerSettings::orElse));
     }
 
     /** Returns the application's validator; of several, the primary one, or none. */

@@ -19,6 +19,8 @@ import io.eventsql.spring.boot.EventSqlHealthAutoConfiguration;
 import io.eventsql.spring.internal.actuate.EventSqlHealthIndicator;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -30,6 +32,7 @@ import org.springframework.boot.health.contributor.Health;
 import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.SmartLifecycle;
+import org.springframework.core.env.SystemEnvironmentPropertySource;
 
 /** Start and stop of listeners, and mistakes with which an application does not start. */
 class ListenerLifecycleIT extends ListenerFixture {
@@ -224,6 +227,28 @@ class ListenerLifecycleIT extends ListenerFixture {
     static class BatchOfKeys {
         @EventSqlListener(stream = "${stream}", consumer = "d", batch = true, keyConcurrency = "4")
         void on(List<StoredEvent> events) {}
+    }
+
+    /** A variable is another entry than a name in brackets, and has precedence. */
+    @Test
+    void settings_ofAFileAndTheEnvironment_areMerged() {
+        SystemEnvironmentPropertySource variables = new SystemEnvironmentPropertySource(
+                "test-systemEnvironment",
+                Map.of("EVENTSQL_LISTENERS_" + stream.toUpperCase(Locale.ROOT) + "C_CONCURRENCY", "3"));
+        application()
+                .withPropertyValues(
+                        "auto=false",
+                        "eventsql.listeners[" + stream + "-c].concurrency=5",
+                        "eventsql.listeners[" + stream + "-c].max-partitions=2")
+                .withInitializer(
+                        context -> context.getEnvironment().getPropertySources().addFirst(variables))
+                .withBean(Recorder.class)
+                .run(context -> {
+                    EventSqlListenerContainer container =
+                            context.getBean(EventSqlListenerRegistry.class).container(stream + "-c");
+                    assertThat(container.spec().concurrency()).isEqualTo(3);
+                    assertThat(container.spec().maxPartitions()).isEqualTo(2);
+                });
     }
 
     @Test
