@@ -9,7 +9,6 @@ import io.eventsql.OutboxBacklog;
 import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventTypes;
@@ -68,9 +67,10 @@ public final class EventSqlTestSupport {
     /**
      * Waits until the consumer has handled all committed events, including those in outboxes.
      *
-     * @throws AssertionError at once if a partition is stopped or an event was parked or dead-lettered, with its error;
-     *     after the timeout if events are left, with their number, and with the last failure of the handler in this process
-     *     if an event is being retried, which has no end by default
+     * @throws AssertionError at once if a partition is stopped or an event was parked or dead-lettered, with its error; at
+     *     once if an outbox has refused an event of any stream, with the outbox's name; after the timeout if events are
+     *     left, with their number, and with the last failure of the handler in this process if an event is being retried,
+     *     which has no end by default
      */
     public void awaitHandled(String stream, String consumer, Duration timeout) {
         await(timeout, () -> {
@@ -78,6 +78,7 @@ public final class EventSqlTestSupport {
             if (waiting != null) {
                 return waiting;
             }
+            requireNoneRefused();
             List<PartitionState> states = states(stream, consumer);
             requireNoFailure(stream, consumer, states);
             long lag = states.stream().mapToLong(PartitionState::lag).sum();
@@ -123,16 +124,12 @@ public final class EventSqlTestSupport {
     /** Returns all events of a stream in the order in which they were stored, after waiting for those in outboxes. */
     public List<StoredEvent> read(String stream) {
         await(DEFAULT_TIMEOUT, this::relaying);
-        StreamSpec spec = eventSql.streams().stream()
-                .filter(s -> s.name().equals(stream))
-                .findFirst()
-                .orElseThrow(() -> new UnknownStreamException(stream));
         List<StoredEvent> events = new ArrayList<>();
-        eventSql.shards().forEach(shard -> {
-            for (int partition = 0; partition < spec.partitions(); partition++) {
-                readPartition(new EventPosition(stream, shard.number(), partition, 0), events);
-            }
-        });
+        // Also in partitions that were added since the stream was created.
+        eventSql.retentionPlan(stream).stream()
+                .map(segment -> new EventPosition(stream, segment.shard(), segment.partition(), 0))
+                .distinct()
+                .forEach(partition -> readPartition(partition, events));
         events.sort(Comparator.comparing(StoredEvent::publishedAt)
                 .thenComparingInt(StoredEvent::shard)
                 .thenComparingInt(StoredEvent::partition)
@@ -176,6 +173,16 @@ public final class EventSqlTestSupport {
                 .mapToInt(OutboxBacklog::events)
                 .sum();
         return waiting == 0 ? null : new Missing(waiting + " events are in the outbox");
+    }
+
+    private void requireNoneRefused() {
+        for (String outbox : eventSql.outbox().names()) {
+            int refused = eventSql.outbox().backlog(outbox).refusedEvents();
+            if (refused > 0) {
+                throw new AssertionError("Outbox " + outbox + " has refused " + refused
+                        + " events; the table outbox_refused of its database has them with the reasons");
+            }
+        }
     }
 
     private List<PartitionState> states(String stream, String consumer) {

@@ -3,10 +3,14 @@ package io.eventsql.spring.test;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.eventsql.Event;
+import io.eventsql.EventSql;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.spring.test.Shop.OrderPlaced;
 import java.time.Duration;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
@@ -25,7 +29,15 @@ class EventSqlTestIT {
     private EventSqlTestSupport events;
 
     @Autowired
+    private EventSql eventSql;
+
+    @Autowired
     private JdbcTemplate jdbc;
+
+    @AfterEach
+    void dropRefusedEvents() {
+        jdbc.update("DELETE FROM eventsql.outbox_refused");
+    }
 
     @Test
     void awaitHandled_publishedInATransaction_isHandledAfterIt() {
@@ -46,6 +58,29 @@ class EventSqlTestIT {
                 .extracting(OrderPlaced::items)
                 .containsExactly(1, 2);
         assertThat(events.read("orders")).extracting(StoredEvent::key).contains("4712");
+    }
+
+    @Test
+    void read_streamHasGrown_hasTheEventsOfNewPartitions() {
+        eventSql.createStream(StreamSpec.of("grown").withPartitions(1));
+        eventSql.grow("grown", 2);
+        IntStream.range(0, 20).forEach(i -> eventSql.publisher().publish("grown", Event.ofText("key-" + i, "x")));
+
+        assertThat(events.read("grown"))
+                .hasSize(20)
+                .extracting(StoredEvent::partition)
+                .contains(0, 1);
+    }
+
+    @Test
+    void awaitHandled_eventRefused_failsWithItsOutbox() {
+        jdbc.update("INSERT INTO eventsql.outbox (ring, stream, key, value, routing_hash)"
+                + " SELECT last_value, 'missing', '4711', convert_to('x', 'UTF8'), 0 FROM eventsql.outbox_ring");
+        eventSql.outbox().committed();
+
+        assertThatThrownBy(() -> events.awaitHandled("orders", "mailer"))
+                .isInstanceOf(AssertionError.class)
+                .hasMessageContaining("Outbox " + eventSql.outbox().names().getFirst() + " has refused 1 events");
     }
 
     @Test
