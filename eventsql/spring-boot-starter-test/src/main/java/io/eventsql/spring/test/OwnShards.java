@@ -6,6 +6,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import org.springframework.boot.context.properties.bind.BindResult;
 import org.springframework.boot.context.properties.bind.Bindable;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
@@ -30,8 +31,8 @@ record OwnShards(EventsDb server, String prefix) {
     /** The properties of a shard, in their uniform form. */
     private static final Set<String> PROPERTIES =
             Set.of("url", "username", "password", "poolsize", "connectiontimeout", "hikari", "replica");
-    /** By these settings HikariCP connects without a URL. */
-    private static final List<String> SETTINGS_INSTEAD_OF_A_URL = List.of("data-source-class-name", "data-source-jndi");
+    /** By this setting HikariCP connects without a URL. */
+    private static final String SETTING_INSTEAD_OF_A_URL = "hikari.data-source-class-name";
 
     /**
      * Creates the databases and overrides the properties, those of replicas with none: their readers read from the shards.
@@ -98,15 +99,13 @@ record OwnShards(EventsDb server, String prefix) {
     }
 
     private static void requireUrl(Binder binder, ConfigurationPropertyName shard) {
-        for (String setting : SETTINGS_INSTEAD_OF_A_URL) {
-            String property = "hikari." + setting;
-            binder.bind(shard.append(property), Bindable.of(String.class)).ifBound(value -> {
-                throw new InvalidConfigurationPropertyValueException(
-                        written(shard) + "." + property,
-                        value,
-                        "@EmbeddedEventSql replaces only databases with a URL. Set this in a profile that tests do not"
-                                + " activate.");
-            });
-        }
+        BindResult<String> setting = binder.bind(shard.append(SETTING_INSTEAD_OF_A_URL), Bindable.of(String.class));
+        setting.ifBound(value -> {
+            throw new InvalidConfigurationPropertyValueException(
+                    written(shard) + "." + SETTING_INSTEAD_OF_A_URL,
+                    value,
+                    "@EmbeddedEventSql replaces only databases with a URL. Set this in a profile that tests do not"
+                            + " activate.");
+        });
     }
 }

@@ -38,7 +38,7 @@ final class ShardPools implements AutoCloseable {
     /**
      * Creates the pools; connections are opened when they are needed.
      *
-     * @throws InvalidConfigurationPropertyValueException if one has no URL
+     * @throws InvalidConfigurationPropertyValueException if one has no URL, or names a DataSource of JNDI
      */
     ShardPools(Map<String, EventSqlProperties.Shard> shards) {
         shards.forEach((name, shard) -> {
@@ -90,7 +90,16 @@ final class ShardPools implements AutoCloseable {
             throw new InvalidConfigurationPropertyValueException(
                     property + ".url", shard.url(), "A shard needs the JDBC URL of its database.");
         }
-        return config("eventsql-" + name, shard, shard.url(), shard.poolSize(), shard.connectionTimeout());
+        HikariConfig config =
+                config("eventsql-" + name, shard, shard.url(), shard.poolSize(), shard.connectionTimeout());
+        if (config.getDataSourceJNDI() != null) {
+            throw new InvalidConfigurationPropertyValueException(
+                    property + ".hikari.data-source-jndi",
+                    config.getDataSourceJNDI(),
+                    "The pool of a shard connects to its URL. Remove the setting, or use DataSource beans with"
+                            + " @EventSqlDataSource instead of eventsql.shards.");
+        }
+        return config;
     }
 
     private static HikariConfig replicaConfig(String name, EventSqlProperties.Shard shard, String url) {
@@ -119,7 +128,7 @@ final class ShardPools implements AutoCloseable {
 
     /** After an outage, HikariCP itself would wait for as long as that lasted, up to 5 s. */
     private static void reconnectAtOnce(HikariConfig config) {
-        if (config.getDataSourceClassName() != null || config.getDataSourceJNDI() != null) {
+        if (config.getDataSourceClassName() != null) {
             return; // which the properties have chosen
         }
         DataSource driver = new DriverDataSource(

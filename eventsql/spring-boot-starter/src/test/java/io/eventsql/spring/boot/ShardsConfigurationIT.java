@@ -262,6 +262,21 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
+    void shards_withJndiNameOfAPool_areRejectedByThatProperty() {
+        application
+                .withPropertyValues(
+                        "eventsql.shards.a.url=jdbc:postgresql://127.0.0.1:1/nowhere",
+                        "eventsql.shards.a.hikari.dataSourceJNDI=java:comp/env/jdbc/orders")
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOfSatisfying(
+                                InvalidConfigurationPropertyValueException.class,
+                                failure -> assertThat(failure.getName())
+                                        .isEqualTo("eventsql.shards.a.hikari.data-source-jndi")));
+    }
+
+    @Test
     void preferredShard_getsEventsWithoutKey() {
         withShards(3)
                 .withPropertyValues("eventsql.preferred-shard=c", "eventsql.streams.orders.partitions=1")
