@@ -14,6 +14,19 @@ LISTEN_ADDRESSES=${LISTEN_ADDRESSES:-*}
 MEMORY_MB=${EVENTS_DB_MEMORY_MB:-5120}
 CPUS=$(at_most_processors "${EVENTS_DB_CPUS:-2}")
 
+# Other machines do not reach a name that /etc/hosts maps to this machine itself, as Debian does with 127.0.1.1.
+IFS=, read -ra addresses <<<"$LISTEN_ADDRESSES"
+for address in "${addresses[@]}"; do
+  case $address in
+    '*' | 127.* | ::1 | localhost) continue ;;
+  esac
+  known=$(getent ahosts "$address") || known=''
+  if [[ $known == 127.* || $known == ::1* ]]; then
+    echo "eventsql-events-db: $address is ${known%% *} on this machine, which no other one reaches; use another address" >&2
+    exit 1
+  fi
+done
+
 require_only_deployment eventsql-events-db
 image=$(load_image image.tar.gz)
 # The superuser's password is never used, because connections inside the container require none.
@@ -23,7 +36,7 @@ export POSTGRES_PASSWORD
 COMMAND=(postgres -c config_file=/etc/eventsql/postgresql.conf -c "listen_addresses=$LISTEN_ADDRESSES")
 replace_container eventsql-events-db 120 "$image" \
   --memory "${MEMORY_MB}m" --memory-swap "${MEMORY_MB}m" --cpus "$CPUS" --shm-size 512m --pids-limit 1024 --stop-signal SIGINT \
-  --stop-timeout 60 --env-file settings.env --env POSTGRES_PASSWORD \
+  --stop-timeout 60 --env-file settings.env --env POSTGRES_PASSWORD --env "LISTEN_ADDRESSES=$LISTEN_ADDRESSES" \
   --volume eventsql-events-db:/var/lib/postgresql
 docker exec --interactive eventsql-events-db psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --username=postgres \
   --dbname=postgres --file=/etc/eventsql/set_password.sql

@@ -9,8 +9,8 @@ usage() {
   cat <<EOF
 Usage: EVENTS_DB0_HOST=... [EVENTS_DB1_HOST=... ...] bash scripts/deploy_events_dbs.bash
 
-Copies the packed database to each machine and replaces the running version; waits until it is healthy, and
-rolls back to the previous version if it is not. Data is kept in any case.
+Copies the packed database to each machine and replaces the running version; waits until it answers at each of
+its addresses, and rolls back to the previous version if it does not. Data is kept in any case.
 
 Environment:
   EVENTS_DB0_HOST ...   machines

@@ -80,6 +80,8 @@ replace_container() {
   fi
   echo "$name: $image did not become healthy; its last log lines:" >&2
   docker logs --tail 30 "$name" >&2 || true
+  echo "$name: its last health checks printed:" >&2
+  docker inspect --format '{{range .State.Health.Log}}{{.Output}}{{end}}' "$name" | tail -n 2 >&2 || true
   roll_back "$name" "$seconds"
   return 1
 }

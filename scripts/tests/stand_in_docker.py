@@ -35,7 +35,9 @@ def inspect() -> int:
         return 1
     container = containers[named()]
     template = arguments[arguments.index("--format") + 1]
-    if "Health" in template:
+    if "Health.Log" in template:
+        print("127.0.0.1:5432 - accepting connections\n10.0.0.9:5432 - no response")
+    elif "Health" in template:
         healthy = container["running"] and not container["ill"] and "broken" not in container["image"]
         print(str(container["running"]).lower(), "healthy" if healthy else "starting")
     elif "RestartCount" in template:
@@ -72,6 +74,11 @@ def start() -> int:
     return 0
 
 
+def load() -> int:
+    print("Loaded image: eventsql-events-db:1")
+    return 0
+
+
 def nothing() -> int:
     return 0
 
@@ -83,7 +90,14 @@ changing = {
     "stop": stop,
     "start": start,
 }
-reading = {"inspect": inspect, "ps": ps, "logs": nothing, "image": nothing}
+reading = {
+    "inspect": inspect,
+    "ps": ps,
+    "load": load,
+    "logs": nothing,
+    "image": nothing,
+    "exec": nothing,
+}
 command = arguments[0]
 status = (changing.get(command) or reading[command])()
 if command in changing:

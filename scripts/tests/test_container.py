@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,6 +16,15 @@ from tests.waiting import WAIT_SECONDS
 pytestmark = pytest.mark.slow
 
 STAND_IN = SCRIPTS / "tests/stand_in_docker.py"
+EVENTS_DB = SCRIPTS.parent / "events-db"
+
+# Knows a name that the machine maps to itself.
+GETENT = '#!/bin/sh\n[ "$2" = itself ] && set -- "$1" 127.0.1.1\necho "$2 STREAM"\n'
+# A server that has the role and the database, and another one that does not listen at this address.
+PSQL = "#!/bin/sh\n"
+PG_ISREADY = """#!/bin/sh
+case "$*" in *--host=10.0.0.9) echo '10.0.0.9:5432 - no response' && exit 2 ;; esac
+"""
 
 
 @dataclass(frozen=True)
@@ -26,13 +36,22 @@ class Machine:
     def deploy(self, image: str, dies_after: int = 0) -> subprocess.CompletedProcess[str]:
         """Replaces the container; the process is killed after as many changing commands as given."""
         lines = f"source '{SCRIPTS}/lib/container.bash'; replace_container app 30 {image}"
+        dies_at = self.commands() + dies_after if dies_after else 0
+        return self.run("-euo", "pipefail", "-c", lines, DOCKER_DIES=str(dies_at))
+
+    def deploy_database(self, addresses: str) -> subprocess.CompletedProcess[str]:
+        for script in (EVENTS_DB / "load_and_run.bash", SCRIPTS / "lib/container.bash"):
+            shutil.copy(script, self.folder)
+        return self.run(str(self.folder / "load_and_run.bash"), LISTEN_ADDRESSES=addresses)
+
+    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", lines],
+            ["bash", *arguments],
             env={
                 "PATH": f"{self.folder}:{os.environ['PATH']}",
                 "HOME": str(self.folder),
                 "DOCKER_STATE": str(self.folder / "state"),
-                "DOCKER_DIES": str(self.commands() + dies_after if dies_after else 0),
+                **more,
             },
             capture_output=True,
             text=True,
@@ -57,9 +76,15 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    docker = tmp_path / "docker"
-    docker.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{STAND_IN}" "$@"\n')
-    docker.chmod(0o755)
+    programs = {
+        "docker": f'#!/bin/sh\nexec "{sys.executable}" -I -S "{STAND_IN}" "$@"\n',
+        "getent": GETENT,
+        "psql": PSQL,
+        "pg_isready": PG_ISREADY,
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
     return Machine(tmp_path)
 
 
@@ -104,6 +129,7 @@ def test_version_that_is_not_healthy_is_rolled_back(machine: Machine) -> None:
     result = machine.deploy("app:broken")
 
     assert result.returncode == 1
+    assert "10.0.0.9:5432 - no response\n" in result.stderr
     assert "app: rolled back to app:1" in result.stderr
     assert machine.containers() == {"app": ("app:1", True)}
 
@@ -172,6 +198,41 @@ def test_processors_are_limited_to_those_of_the_machine(tmp_path: Path, wanted: 
     )
 
     assert printed == f"{given}\n"
+
+
+def test_database_is_checked_at_the_addresses_it_listens_on(machine: Machine) -> None:
+    result = machine.deploy_database("127.0.0.1,10.0.0.2")
+
+    assert result.returncode == 0, result.stderr
+    state = json.loads((machine.folder / "state").read_text())
+    options = state["containers"]["eventsql-events-db"]["options"]
+    assert "LISTEN_ADDRESSES=127.0.0.1,10.0.0.2" in options
+    assert "listen_addresses=127.0.0.1,10.0.0.2" in options
+
+
+def test_database_at_a_name_for_the_machine_itself_is_refused(machine: Machine) -> None:
+    result = machine.deploy_database("127.0.0.1,itself")
+
+    assert result.returncode == 1
+    assert "itself is 127.0.1.1 on this machine, which no other one reaches" in result.stderr
+    assert machine.commands() == 0
+
+
+@pytest.mark.parametrize(
+    ("addresses", "status", "printed"),
+    [
+        ("127.0.0.1,10.0.0.2", 0, ""),
+        ("127.0.0.1,10.0.0.9", 1, "10.0.0.9:5432 - no response\n"),
+        ("*", 0, ""),
+        ("", 0, ""),
+    ],
+)
+def test_database_is_healthy_if_it_answers_at_all_addresses(
+    machine: Machine, addresses: str, status: int, printed: str
+) -> None:
+    result = machine.run(str(EVENTS_DB / "health.bash"), LISTEN_ADDRESSES=addresses)
+
+    assert (result.returncode, result.stdout) == (status, printed), result.stderr
 
 
 def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
