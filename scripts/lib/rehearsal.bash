@@ -157,7 +157,8 @@ if [[ ! -s $PGDATA/PG_VERSION ]]; then
   : "${POSTGRES_PASSWORD:?must be set}"
   user=${POSTGRES_USER:-postgres}
   mkdir -p "$PGDATA"
-  initdb --pgdata="$PGDATA" --username="$user" --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=scram-sha-256 \
+  # Loopback connections need no password, as in the public image. The health check relies on it.
+  initdb --pgdata="$PGDATA" --username="$user" --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=trust \
     --pwfile=<(echo "$POSTGRES_PASSWORD")
   echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
   echo "listen_addresses = '*'" >>"$PGDATA/postgresql.conf"
