@@ -207,13 +207,15 @@ host_of() {
   [[ -n ${!name:-} ]] && echo "${!name}"
 }
 
-# Replaces the addresses of machines in the texts of results by their names.
+# Replaces the addresses of machines in results by their names, also in a file that was not fetched completely.
 hide_addresses() {
   local folder=$1 file host text
-  for file in "$folder"/*.txt "$folder"/logs/*; do
+  for file in "$folder"/*.txt "$folder"/*.json "$folder"/*.json.new "$folder"/logs/*; do
     [[ -f $file ]] || continue
     text=$(<"$file")
     while read -r host; do
+      # Without dots and colons it is no address, and may be a part of a field's name.
+      [[ $file != *.json* || $host == *[.:]* ]] || continue
       text=${text//"$host"/"$(machine_name "$host")"}
       # Longer ones first: an address may be the beginning of another one.
     done < <(benchmark_machines | awk '{ print length, $0 }' | sort -rn | cut -d ' ' -f 2-)

@@ -40,11 +40,11 @@ case "$*" in
     touch "$MACHINE/started"
     until [[ -e $MACHINE/stopped ]]; do sleep 0.05; done
     [[ -z ${LEAVES_NOTHING:-} ]] || exit 1
-    echo '{}' >"$MACHINE/runner-0.json"
+    echo "{${SAYS:-}}" >"$MACHINE/runner-0.json"
     echo 'INTERRUPTED'
     exit 1 ;;
   *'run_runner.bash summarize'*)
-    cd "$MACHINE" && touch $files ;;
+    cd "$MACHINE" && touch $files && echo "{${SAYS:-}}" >result.json ;;
   *'cat eventsql/results/'*) cat "$MACHINE/runner-0.json" ;;
   *'tar --create'*)
     cd "$MACHINE" && tar --create $files ;;
@@ -324,6 +324,9 @@ def test_results_name_machines_without_their_addresses(root: Path) -> None:
         "events-db-1",
     ]
     assert "refused by events-db-1 and events-db-0" in (folder / "runner-0.txt").read_text()
+    # The problems of a run, and the first message of each error. The report is drawn from them.
+    for name in ("runner-0.json", "result.json"):
+        assert (folder / name).read_text() == "{refused by events-db-1 and events-db-0}\n"
     texts = [file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file()]
     assert [text for text in texts if "192.0.2." in text] == []
 
@@ -401,6 +404,14 @@ def test_jvms_warm_up_as_in_a_local_run(environment: dict[str, str]) -> None:
     local = Settings.read(environment).runner_environment()
     for name in ("WARMUP_SECONDS", "WARMUP_MAX_SECONDS"):
         assert given[name] == local[name]
+
+
+def test_name_of_a_machine_changes_no_field_of_a_result(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text('{"per_runner": "192.0.2.2"}\n')
+
+    run_library(f"runner_hosts=(run)\nhide_addresses '{tmp_path}'", APP_HOST="192.0.2.2")
+
+    assert (tmp_path / "result.json").read_text() == '{"per_runner": "app"}\n'
 
 
 @pytest.mark.parametrize(("app", "commit"), [("aaaa", "aaaa"), ("bbbb", "aaaa (runner), bbbb (app)")])
