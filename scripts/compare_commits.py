@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -95,16 +96,30 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 def work_tree(side: str, commit: str) -> Iterator[Path]:
     """A work tree of the commit, removed when the block ends."""
     folder = FOLDER / f"{side}-{git('rev-parse', '--short=12', f'{commit}^{{commit}}')}"
-    git("worktree", "add", "--quiet", "--force", "--detach", str(folder), commit)
+    remove_work_tree(folder)
     try:
+        git("worktree", "add", "--quiet", "--force", "--detach", str(folder), commit)
         yield folder
     finally:
-        git("worktree", "remove", "--force", str(folder))
+        remove_work_tree(folder)
+
+
+def remove_work_tree(folder: Path) -> None:
+    """Removes a work tree if there is one, also an incomplete one of a killed comparison."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    if f"worktree {folder}" in git("worktree", "list", "--porcelain").splitlines():
+        # Forced twice, because git locks it until it is complete.
+        git("worktree", "remove", "--force", "--force", str(folder))
 
 
 def git(*words: str) -> str:
-    result = subprocess.run(["git", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
-    return result.stdout.strip()
+    # Unlike run(), this lets git finish when a signal arrives, so that nothing writes to a folder afterwards.
+    with subprocess.Popen(["git", *words], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        printed, _ = process.communicate()
+    if process.returncode != 0:
+        raise subprocess.CalledProcessError(process.returncode, process.args)
+    return printed.strip()
 
 
 def measure(folder: Path, environment: Mapping[str, str], log: Path) -> dict[str, float]:

@@ -97,6 +97,23 @@ def test_a_failed_run_aborts_the_comparison(repository: Path, capsys: pytest.Cap
     assert "Comparison aborted" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("complete", [True, False])
+def test_work_tree_of_a_killed_comparison_is_replaced(repository: Path, complete: bool) -> None:
+    left = repository / f"target/compare-commits/a-{commit(repository, 100)[:12]}"
+    subprocess.run(["git", "worktree", "add", "-q", "--detach", left, "HEAD"], cwd=repository, check=True)
+    # As git does until it is complete.
+    subprocess.run(["git", "worktree", "lock", left], cwd=repository, check=True)
+    (left / "changed").touch()
+    if not complete:
+        (left / ".git").unlink()
+
+    with compare_commits.work_tree("a", "HEAD") as folder:
+        assert folder == left
+        assert (folder / "scripts/local_benchmark.py").exists()
+        assert not (folder / "changed").exists()
+    assert work_trees(repository) == 1
+
+
 @pytest.mark.parametrize("words", [["--rounds", "1", "a", "b"], ["--run", "unknown", "a", "b"], ["a"]])
 def test_wrong_usage_names_the_argument(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -129,18 +146,44 @@ sys.exit(compare_commits.main(["--rounds", "2", "--run", "A=1", "HEAD", "HEAD"])
 """
 
 
+# Waits at the end of `git worktree add`.
+POST_CHECKOUT = """#!/bin/sh
+touch "{0}/adding"
+until [ -e "{0}/interrupted" ]; do sleep 0.05; done
+"""
+
+
+def start_comparison(repository: Path, until: Path) -> subprocess.Popen[bytes]:
+    """Starts a comparison and waits for the given file."""
+    scripts = Path(compare_commits.__file__).parent
+    comparison = subprocess.Popen([sys.executable, "-c", COMPARE, str(repository)], cwd=scripts)
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not until.exists() and time.monotonic() < deadline:
+        assert comparison.poll() is None
+        time.sleep(0.05)
+    return comparison
+
+
 def test_an_interrupted_comparison_lets_the_benchmark_clean_up(repository: Path) -> None:
     commit(repository, 100)
     (repository / "scripts/local_benchmark.py").write_text(BENCHMARK_UNTIL_SIGTERM)
     commit_all(repository)
-    scripts = Path(compare_commits.__file__).parent
-    comparison = subprocess.Popen([sys.executable, "-c", COMPARE, str(repository)], cwd=scripts)
     folder = repository / "target/compare-commits"
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not (folder / "started").exists() and time.monotonic() < deadline:
-        assert comparison.poll() is None
-        time.sleep(0.05)
+    comparison = start_comparison(repository, until=folder / "started")
     comparison.send_signal(signal.SIGINT)
     assert comparison.wait(timeout=WAIT_SECONDS) == 130
     assert (folder / "cleaned-up").exists()
+    assert work_trees(repository) == 1
+
+
+def test_a_comparison_interrupted_while_it_checks_out_leaves_no_work_tree(repository: Path) -> None:
+    commit(repository, 100)
+    hook = repository / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(POST_CHECKOUT.format(repository))
+    hook.chmod(0o755)
+    comparison = start_comparison(repository, until=repository / "adding")
+    comparison.send_signal(signal.SIGTERM)
+    (repository / "interrupted").touch()
+    assert comparison.wait(timeout=WAIT_SECONDS) == 143
     assert work_trees(repository) == 1
