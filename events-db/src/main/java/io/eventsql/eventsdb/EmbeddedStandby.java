@@ -15,6 +15,8 @@ import org.postgresql.ds.PGSimpleDataSource;
 /** A hot standby of an {@link EmbeddedEventsDb} with streaming replication. It stops with its primary. Thread-safe. */
 public final class EmbeddedStandby {
 
+    private static final String SIGNAL = "standby.signal";
+
     private final PostgresBinaries binaries;
     private final ServerFolder primary;
     private final String name;
@@ -79,22 +81,35 @@ public final class EmbeddedStandby {
         }
     }
 
-    /** Copies the data of the stopped primary, unless a copy from an earlier start exists. */
+    /**
+     * Copies the data of the stopped primary, unless a copy from an earlier start exists.
+     *
+     * @throws IllegalStateException if that was promoted
+     */
     void copy() throws IOException {
-        if (Files.exists(data().resolve("standby.signal"))) {
+        if (Files.exists(data())) {
+            if (!Files.exists(data().resolve(SIGNAL))) {
+                throw new IllegalStateException(
+                        data() + " was promoted and is no standby any more; remove it to copy the primary again");
+            }
             return;
         }
+        Path copy = folder().resolve("copy"); // becomes the data when it is complete
+        if (Files.exists(copy)) {
+            Folders.remove(copy);
+        }
+        Files.createDirectories(folder());
         try (Stream<Path> paths = Files.walk(primary.data())) {
             for (Path each : paths.toList()) {
                 Path relative = primary.data().relativize(each);
                 // Replication slots belong to the primary.
                 if (!relative.startsWith("pg_replslot") || relative.getNameCount() == 1) {
-                    Files.createDirectories(folder());
-                    Files.copy(each, data().resolve(relative.toString()), StandardCopyOption.COPY_ATTRIBUTES);
+                    Files.copy(each, copy.resolve(relative.toString()), StandardCopyOption.COPY_ATTRIBUTES);
                 }
             }
         }
-        Files.createFile(data().resolve("standby.signal"));
+        Files.createFile(copy.resolve(SIGNAL));
+        Files.move(copy, data(), StandardCopyOption.ATOMIC_MOVE);
     }
 
     /** Starts it as a standby of the server on the given port. */

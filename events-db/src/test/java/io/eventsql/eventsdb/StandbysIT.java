@@ -3,6 +3,7 @@ package io.eventsql.eventsdb;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -108,6 +109,32 @@ class StandbysIT {
             execute(db.dataSource(), "INSERT INTO t VALUES (2)");
             awaitTrue(db.standbys().getFirst().adminDataSource(), "SELECT count(*) = 2 FROM t");
         }
+    }
+
+    @Test
+    void standby_copiedInPart_isCopiedAgain(@TempDir Path folder) throws Exception {
+        try (var db = small(StandbyMode.NONE).dataFolder(folder).start()) {
+            execute(db.dataSource(), "CREATE TABLE t AS SELECT 1 AS x");
+        }
+        // What is left of a start that was killed while it copied the primary's files.
+        Path part = Files.createDirectories(folder.resolve("standby1/copy"));
+        Files.copy(folder.resolve("data/PG_VERSION"), part.resolve("PG_VERSION"));
+
+        try (var db = small(StandbyMode.SYNCHRONOUS).dataFolder(folder).start()) {
+            execute(db.dataSource(), "INSERT INTO t VALUES (2)");
+            awaitTrue(db.standbys().getFirst().adminDataSource(), "SELECT count(*) = 2 FROM t");
+        }
+    }
+
+    @Test
+    void standby_wasPromoted_isNotOverwritten(@TempDir Path folder) throws Exception {
+        small(StandbyMode.SYNCHRONOUS).dataFolder(folder).start().close();
+        Files.delete(folder.resolve("standby1/data/standby.signal")); // as a promotion does
+
+        assertThatThrownBy(
+                        () -> small(StandbyMode.SYNCHRONOUS).dataFolder(folder).start())
+                .hasMessageContaining("standby1")
+                .hasMessageContaining("was promoted");
     }
 
     private static void execute(DataSource dataSource, String sql) throws SQLException {
