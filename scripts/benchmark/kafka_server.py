@@ -1,6 +1,7 @@
 """A Kafka broker for comparisons."""
 
 import base64
+import shutil
 import subprocess
 import uuid
 from collections.abc import Mapping
@@ -51,17 +52,21 @@ def version(libraries: Path) -> str:
 
 
 def require_libraries(root: Path, project: Path = BROKER) -> Path:
-    """Downloads the jars that a project declares unless they exist; returns their folder."""
+    """Downloads the jars that a project declares unless all exist; returns their folder."""
     libraries = root / project / "target/lib"
     pom = root / project / "pom.xml"
-    if libraries.is_dir() and libraries.stat().st_mtime > pom.stat().st_mtime:
+    # Written last.
+    stamp = libraries / pom.name
+    if stamp.is_file() and stamp.read_text() == pom.read_text():
         return libraries
     print(f"Downloading {project.name}...", flush=True)
+    # Maven keeps files that exist: those copied in part, and those of other versions.
+    shutil.rmtree(libraries, ignore_errors=True)
     command = ["bash", "-c", MAVEN, "maven", "-q", "-B", "-ntp", "-f", str(pom), "package"]
     status = subprocess.run(command, cwd=root, check=False).returncode
     if status != 0:
         raise Failure(f"{project.name} could not be downloaded: Maven ended with status {status}")
-    libraries.touch()
+    stamp.write_text(pom.read_text())
     return libraries
 
 

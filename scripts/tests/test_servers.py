@@ -90,6 +90,25 @@ def test_kafka_version_is_that_of_its_jar(tmp_path: Path) -> None:
         kafka_server.version(tmp_path / "nothing")
 
 
+def test_kafka_jars_copied_in_part_are_copied_again(tmp_path: Path) -> None:
+    pom = tmp_path / kafka_server.BROKER / "pom.xml"
+    jar = tmp_path / kafka_server.BROKER / "target/lib/kafka.jar"
+    maven = tmp_path / "scripts/lib/maven.bash"
+    for file in (pom, jar, maven):
+        file.parent.mkdir(parents=True)
+    pom.write_text("<project/>")
+    jar.write_text("a part")
+    maven.write_text("require_maven() { MAVEN=(bash copy); }")
+    # Like Maven, it keeps a file that exists.
+    (tmp_path / "copy").write_text(f"mkdir -p '{jar.parent}'; [ -e '{jar}' ] || echo all >'{jar}'")
+
+    assert kafka_server.require_libraries(tmp_path) == jar.parent
+    assert jar.read_text() == "all\n"
+    # Without Maven.
+    maven.unlink()
+    assert kafka_server.require_libraries(tmp_path) == jar.parent
+
+
 def test_pgq_has_the_settings_of_all_databases() -> None:
     settings = pgq_server.settings(
         "fsync = on\n", 7003, "# x\ndynamic_shared_memory_type = sysv\t# comment\n"
