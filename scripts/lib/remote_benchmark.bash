@@ -332,13 +332,15 @@ measured_commit() {
 
 # The app is reachable only inside the network, so the first runner's machine merges the results.
 summarize_results() {
-  local folder=$1 run_id=$2 app=$3 command=$4 commit host=${runner_hosts[0]} quoted rc=0
+  local folder=$1 run_id=$2 app=$3 command=$4 commit processors host=${runner_hosts[0]} quoted rc=0
   commit=$(measured_commit "$host")
+  # Its container may use fewer than the machine has.
+  processors=$(remote "$host" nproc </dev/null) || return
   # It needs the results of all runners.
   (cd "$folder" && archive runner-*.json) |
     remote "$host" tar --extract --no-same-owner --directory=eventsql/results || return
   printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
-    --command "$command" --git-commit "$commit"
+    --command "$command" --git-commit "$commit" --cpus "$processors"
   remote "$host" "bash eventsql/runner/run_runner.bash $quoted" </dev/null || rc=1
   remote "$host" tar --create --directory=eventsql/results result.json report.txt series.csv resources.csv \
     publish.hlog end_to_end.hlog </dev/null |

@@ -43,7 +43,9 @@ case "$*" in
     echo "{${SAYS:-}}" >"$MACHINE/runner-0.json"
     echo 'INTERRUPTED'
     exit 1 ;;
+  *' nproc') echo 4 ;;
   *'run_runner.bash summarize'*)
+    echo "$*" >"$MACHINE/summarizing"
     cd "$MACHINE" && touch $files && echo "{${SAYS:-}}" >result.json ;;
   *'cat eventsql/results/'*) cat "$MACHINE/runner-0.json" ;;
   *'tar --create'*)
@@ -144,6 +146,8 @@ def test_interrupted_fetches_what_was_measured(root: Path, sent: signal.Signals,
     assert (results / "runner-0.json").read_text() == "{}\n"
     assert "INTERRUPTED" in (results / "runner-0.txt").read_text()
     assert (results / "result.json").exists()
+    # Of the machine: a container may use fewer.
+    assert "--cpus 4" in (root / "machine/summarizing").read_text()
     assert (results / "end_to_end.hlog").exists()
     assert nothing_is_left(process.pid)
 

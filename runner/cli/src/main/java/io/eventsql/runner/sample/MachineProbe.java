@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -19,6 +20,8 @@ final class MachineProbe implements Probe {
     private static final int IDLE = 3;
     private static final int IO_WAIT = 4;
 
+    private static final Pattern PROCESSOR = Pattern.compile("cpu\\d+ .*");
+
     private record Ticks(long busy, long all) {}
 
     private final Path file;
@@ -27,6 +30,22 @@ final class MachineProbe implements Probe {
     /** @param root the root of the file system; another folder in tests */
     MachineProbe(Path root) {
         this.file = root.resolve("proc/stat");
+    }
+
+    /**
+     * Returns the number of processors of the machine, of which a container may use fewer. On a system that is not
+     * Linux, it is the number that this process may use.
+     *
+     * @param root the root of the file system; another folder in tests
+     */
+    static int processors(Path root) {
+        long processors = 0;
+        try (Stream<String> lines = Files.lines(root.resolve("proc/stat"))) {
+            processors = lines.filter(PROCESSOR.asMatchPredicate()).count();
+        } catch (IOException e) {
+            // Another system does not have the file.
+        }
+        return processors == 0 ? Runtime.getRuntime().availableProcessors() : (int) processors;
     }
 
     @Override

@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 public final class ResourceSampler implements AutoCloseable {
     private static final long NANOS_PER_SECOND = 1_000_000_000;
     private static final double BYTES_PER_MB = 1e6;
-    private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
+    private static final int PROCESSORS = MachineProbe.processors(Path.of("/"));
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     private record Row(int second, int column) {}
@@ -100,7 +100,7 @@ public final class ResourceSampler implements AutoCloseable {
         return (runtime.totalMemory() - runtime.freeMemory()) / BYTES_PER_MB;
     }
 
-    /** Returns processors in use as a share of all. */
+    /** Returns processors in use as a share of all that the machine has. */
     private static @Nullable Double share(@Nullable Double cores) {
         return cores == null ? null : (Double) (cores / PROCESSORS);
     }

@@ -35,6 +35,20 @@ class MachineProbeTest {
                 .hasMessageEndingWith("does not begin with the counters of all processors");
     }
 
+    @Test
+    void processors_areThoseOfTheMachine() throws IOException {
+        stat("cpu  1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 8 9 10\ncpu10 1 2 3 4 5 6 7 8 9 10");
+
+        assertThat(MachineProbe.processors(root)).isEqualTo(3);
+    }
+
+    @Test
+    void processors_anotherSystem_areThoseOfTheProcess() {
+        int available = Runtime.getRuntime().availableProcessors();
+
+        assertThat(MachineProbe.processors(root)).isEqualTo(available);
+    }
+
     private void stat(String first) throws IOException {
         Files.createDirectories(root.resolve("proc"));
         Files.writeString(root.resolve("proc/stat"), first + "\ncpu0 1 2 3 4 5 6 7 8 9 10\nintr 1\n");
