@@ -9,7 +9,13 @@ query() {
 }
 
 # pg_isready would also accept a server without the role and the database.
-query eventsql 'SELECT 1' >/dev/null || exit 1
+if ! query eventsql 'SELECT 1' >/dev/null; then
+  databases=$(query postgres "SELECT count(*) FROM pg_database WHERE datname = 'eventsql'" 2>/dev/null) || exit 1
+  [[ $databases != 0 ]] ||
+    echo "The first start did not finish: there is no database eventsql. Remove the container and its volume," \
+      "eventsql-events-db on a deployed machine, and start it again."
+  exit 1
+fi
 
 IFS=, read -ra addresses <<<"${LISTEN_ADDRESSES:-*}"
 for address in "${addresses[@]}"; do

@@ -20,8 +20,12 @@ EVENTS_DB = SCRIPTS.parent / "events-db"
 
 # Knows a name that the machine maps to itself.
 GETENT = '#!/bin/sh\n[ "$2" = itself ] && set -- "$1" 127.0.1.1\necho "$2 STREAM"\n'
-# A server that has the role and the database, and another one that does not listen at this address.
-PSQL = "#!/bin/sh\n"
+# A server that accepts the role, unless the test says how many databases have the name.
+PSQL = """#!/bin/sh
+[ -n "${DATABASES:-}" ] || exit 0
+case "$*" in *--username=eventsql*) exit 2 ;; *) echo "$DATABASES" ;; esac
+"""
+# It does not listen at this address.
 PG_ISREADY = """#!/bin/sh
 case "$*" in *--host=10.0.0.9) echo '10.0.0.9:5432 - no response' && exit 2 ;; esac
 """
@@ -233,6 +237,17 @@ def test_database_is_healthy_if_it_answers_at_all_addresses(
     result = machine.run(str(EVENTS_DB / "health.bash"), LISTEN_ADDRESSES=addresses)
 
     assert (result.returncode, result.stdout) == (status, printed), result.stderr
+
+
+@pytest.mark.parametrize(("databases", "unfinished"), [("0", True), ("1", False)])
+def test_first_start_of_the_database_that_did_not_finish_is_named(
+    machine: Machine, databases: str, unfinished: bool
+) -> None:
+    result = machine.run(str(EVENTS_DB / "health.bash"), DATABASES=databases)
+
+    assert result.returncode == 1
+    assert ("The first start did not finish" in result.stdout) == unfinished
+    assert ("volume, eventsql-events-db on a deployed machine" in result.stdout) == unfinished
 
 
 def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
