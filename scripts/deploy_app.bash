@@ -19,7 +19,9 @@ Environment:
   APP_PRIVATE_HOST  its address in the private network, the only one on which its port is open [all addresses]
   APP_MEMORY_MB   of the container [1536]
   APP_CPUS        of the container [2]
-  PARTITIONS, PAGE_EVENTS, JAVA_OPTS  for the app, see scripts/run_local_benchmark.bash --help
+  PARTITIONS, PAGE_EVENTS  for the app, see scripts/run_local_benchmark.bash --help
+  JAVA_OPTS       JVM options, instead of all of the image's
+                  [-XX:MaxRAMPercentage=65 -XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError]
 $DEPLOY_ENVIRONMENT
 
 Examples:

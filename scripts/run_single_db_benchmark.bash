@@ -10,7 +10,8 @@ usage() {
   cat <<EOF
 Usage: RUNNER_HOST=... bash scripts/run_single_db_benchmark.bash
 
-One runner publishes to the first database; the app consumes. Everything measured goes to results/<name>/.
+One runner publishes to the first database (or with KEYED=true to all); the app consumes. Everything measured
+goes to results/<name>/.
 
 Environment:
   RUNNER_HOST        the runner's machine [RUNNER0_HOST, EVENTS_DB0_HOST]

@@ -95,6 +95,13 @@ def test_help_has_examples_and_needs_nothing(deployment: Deployment, script: str
     assert deployment.sent("command") == ""
 
 
+def test_help_states_the_options_of_the_apps_image(deployment: Deployment) -> None:
+    dockerfile = (SCRIPTS.parent / "app/Dockerfile").read_text()
+
+    (options,) = re.findall('^ENV JAVA_OPTS="(.*)"$', dockerfile, re.MULTILINE)
+    assert f"[{options}]" in deployment.run("deploy_app", "--help").stdout
+
+
 def test_passwords_travel_on_no_command_line(deployment: Deployment) -> None:
     result = deployment.run("deploy_app", APP_HOST="192.0.2.1", DB0_HOST="10.0.0.2", DB1_HOST="10.0.0.3")
 
