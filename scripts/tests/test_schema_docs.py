@@ -1,4 +1,4 @@
-"""docs/schema.md knows all error codes, and its command for psql applies all files in their order."""
+"""docs/schema.md knows all files and error codes; its command for psql applies the files in their order."""
 
 import re
 import subprocess
@@ -16,6 +16,21 @@ def test_every_error_code_that_a_function_raises_is_in_the_table() -> None:
     }
     assert len(raised) > 20
     assert re.findall(r"^\| `(ES\d{3})` \|", PAGE, re.MULTILINE) == sorted(raised)
+
+
+def test_the_table_has_all_files_in_their_order() -> None:
+    listed = re.findall(
+        r"^\| \[`(\w+/V\d+__\w+\.sql)`\]\(\.\./(\S+)\) \| .+ \| (\w+ ?\w*) \|$", PAGE, re.MULTILINE
+    )
+    files = sorted(MIGRATION.glob("*/V*.sql"), key=lambda file: int(file.name[1:].partition("__")[0]))
+    assert listed == [
+        (
+            file.relative_to(MIGRATION).as_posix(),
+            file.relative_to(ROOT).as_posix(),
+            {"outbox": "every database", "shard": "shards"}[file.parent.name],
+        )
+        for file in files
+    ]
 
 
 def test_the_command_for_psql_applies_all_files_in_their_order() -> None:

@@ -8,12 +8,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.ExpectedVersion;
 import io.eventsql.InvalidInputException;
+import io.eventsql.PartitionState;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
@@ -22,6 +24,7 @@ import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -39,6 +42,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
+import org.postgresql.ds.PGSimpleDataSource;
+import org.postgresql.jdbc.AutoSave;
 
 /**
  * Goal: what reads, controls or changes streams after keys have moved does it right, or says why not. Method: the keys of streams with
@@ -135,6 +140,47 @@ class MovedKeysIT {
                 .isInstanceOfSatisfying(
                         SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("ES001"));
         three.consumer(SOUGHT, "sought").seek(StartPosition.EARLIEST);
+    }
+
+    /** With a savepoint before each statement, rows are written by subtransactions. The first shard has no slots. */
+    @Test
+    void seekAndCreateStream_driverSetsSavepoints_workAsWithoutThem() throws Exception {
+        Handled handled = new Handled();
+        try (Subscription member = three.subscribe(ConsumerSpec.of(SOUGHT, "savepoints"), handled::add)) {
+            handled.awaitSize(KEYS);
+        }
+        List<HikariDataSource> pools = new ArrayList<>();
+        try {
+            for (DataSource database : cluster.dataSources()) {
+                pools.add(poolWithSavepoints(database));
+            }
+            try (EventSql saving = MoveCluster.builder(List.copyOf(pools)).build()) {
+                saving.consumer(SOUGHT, "savepoints").seek(StartPosition.EARLIEST);
+                saving.createStream(MoveCluster.stream("created"));
+            }
+        } finally {
+            pools.forEach(HikariDataSource::close);
+        }
+        assertThat(three.consumer(SOUGHT, "savepoints").state().stream()
+                        .mapToLong(PartitionState::lag)
+                        .sum())
+                .isEqualTo(KEYS);
+        assertThat(Sql.query(
+                        cluster.dataSources().getFirst(),
+                        "SELECT DISTINCT p.map_version < 0 FROM eventsql.stream s"
+                                + " JOIN eventsql.stream_partition p USING (stream_id) WHERE s.name = 'created'"))
+                .as("closed")
+                .containsExactly("t");
+    }
+
+    private static HikariDataSource poolWithSavepoints(DataSource database) throws SQLException {
+        PGSimpleDataSource plain = database.unwrap(PGSimpleDataSource.class);
+        PGSimpleDataSource saving = new PGSimpleDataSource();
+        saving.setUrl(plain.getUrl());
+        saving.setUser(plain.getUser());
+        saving.setPassword(plain.getPassword());
+        saving.setAutosave(AutoSave.ALWAYS);
+        return TestCluster.pool(saving);
     }
 
     /** Members report what they have handled while the seek is under way: nothing of a receiver may be handled before its giver's. */

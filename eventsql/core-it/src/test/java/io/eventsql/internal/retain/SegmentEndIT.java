@@ -73,6 +73,55 @@ class SegmentEndIT {
                 .hasSize((int) (110 - fixture.logStart(stream)));
     }
 
+    /** All later events get a time that is not before that of the last one, also when the clock is right again. */
+    @Test
+    void clockWasAheadOnce_segmentsEndAndExpireInTime() throws SQLException {
+        fixture.eventSql.createStream(spec);
+        fixture.publish(stream, 10);
+        fixture.age(stream, Duration.ofDays(-365));
+        fixture.publish(stream, 10);
+        awaitEnd(0, "0-20"); // no earlier segment says when it began
+        fixture.publish(stream, 10);
+        await().until(() -> {
+            fixture.pass();
+            return fixture.segments(stream).getFirst().equals("0-20 closed");
+        });
+
+        setEnds("+ interval '365 days'"); // as if it had been closed while the clock was ahead
+        await().until(() -> {
+            fixture.pass();
+            return Sql.query(
+                            fixture.database,
+                            "SELECT 1 FROM eventsql.segment WHERE stream_id = ? AND last_published_at > now()",
+                            fixture.streamId(stream))
+                    .isEmpty();
+        });
+        assertThat(toEnd()).isEmpty();
+        setEnds("- interval '4 hours'");
+        awaitEnd(1, "20-30");
+
+        await().until(() -> {
+            fixture.pass();
+            setEnds("- interval '2 days'");
+            return fixture.logStart(stream) == 30;
+        });
+    }
+
+    /** Waits until a segment has ended, which a pass of the instance may have done before. */
+    private void awaitEnd(int segment, String range) {
+        await().untilAsserted(() -> {
+            end();
+            assertThat(fixture.segments(stream).get(segment)).startsWith(range + " ");
+        });
+    }
+
+    private void setEnds(String difference) throws SQLException {
+        Sql.execute(
+                fixture.database,
+                "UPDATE eventsql.segment SET last_published_at = clock_timestamp() " + difference
+                        + " WHERE state = 'closed' AND stream_id = " + fixture.streamId(stream));
+    }
+
     @Test
     void readerOfTheStream_failsAtOnce_publishingContinues() throws Exception {
         fixture.eventSql.createStream(spec);

@@ -12,6 +12,8 @@ import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.MigrationFiles;
+import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.io.IOException;
@@ -37,6 +39,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /**
  * Goal: teams that run Flyway or Liquibase apply the library's SQL files with it, next to their own, as docs/schema.md
@@ -190,6 +193,28 @@ class MigrationToolsIT {
         assertLibraryWorks();
     }
 
+    /** Flyway's history belongs to the login, and another session of Flyway has read it while a file is applied. */
+    @Test
+    void flyway_rolesFileWasApplied_continuesFromABaseline() throws Exception {
+        Sql.execute(database, MigrationFiles.upTo(46, "eventsql", "eventsql."));
+        DataSource unpooled = database.unwrap(PGSimpleDataSource.class);
+        Roles.apply(unpooled, "eventsql");
+        try (HikariDataSource member = Roles.pool(unpooled, Roles.create("eventsql_owner"))) {
+            Flyway flyway = flywayOfTheLibrary(member, "classpath:io/eventsql/db/migration")
+                    .baselineOnMigrate(true)
+                    .baselineVersion("46")
+                    .load();
+            assertThat(flyway.migrate().migrationsExecuted).isPositive();
+            flyway.validate();
+            assertThat(Sql.query(member, VERSIONS)).isEqualTo(versionsOfTheLibrary());
+            assertThat(Sql.query(
+                            member,
+                            "SELECT DISTINCT proowner::regrole::text FROM pg_proc"
+                                    + " WHERE pronamespace = 'eventsql'::regnamespace"))
+                    .containsExactly("eventsql_owner");
+        }
+    }
+
     // Liquibase
 
     /** @param suffix of the two tables in which Liquibase keeps its history */
@@ -240,7 +265,7 @@ class MigrationToolsIT {
                 .containsExactly(
                         "schema", "1", "14", "15", "22", "40", "42", "44", "2", "3", "4", "5", "6", "7", "8", "9", "10",
                         "11", "12", "13", "16", "17", "18", "19", "20", "21", "23", "24", "25", "26", "27", "28", "29",
-                        "30", "31", "32", "33", "34", "35", "36", "37", "38", "39", "41", "43", "45", "46");
+                        "30", "31", "32", "33", "34", "35", "36", "37", "38", "39", "41", "43", "45", "46", "47");
         assertLibraryWorks();
     }
 }

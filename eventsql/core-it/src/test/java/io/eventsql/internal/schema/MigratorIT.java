@@ -91,7 +91,8 @@ class MigratorIT {
             "43 key pages",
             "44 owner of functions",
             "45 setting names",
-            "46 seeks in order");
+            "46 seeks in order",
+            "47 publications and savepoints");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;

@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.AggregateTables;
 import io.eventsql.internal.sql.AggregateTables.State;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.MissingPrivilegeException;
+import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Instant;
@@ -79,9 +80,27 @@ final class Generations {
             if (!shard.require().read(tables::mayWrite)) {
                 throw missingRights(shard, "may not write", null);
             }
-            prepared.add(shard);
+            if (identifyPartials(shard)) {
+                prepared.add(shard);
+            }
         }
         return state;
+    }
+
+    /** Returns whether it need not be repeated. */
+    private boolean identifyPartials(Shard shard) throws SQLException {
+        try {
+            shard.require().transaction(connection -> {
+                tables.identifyPartials(connection);
+                return spec;
+            });
+            return true;
+        } catch (SQLException e) {
+            if (!SqlErrors.isLockConflict(e)) {
+                throw e;
+            }
+            return false;
+        }
     }
 
     /**

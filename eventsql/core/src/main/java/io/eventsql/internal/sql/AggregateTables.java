@@ -54,6 +54,9 @@ public final class AggregateTables {
                 UNIQUE NULLS NOT DISTINCT (generation, window_start, key, partition)
             ) WITH (fillfactor = 80)""";
 
+    // A key may be NULL, so no index identifies the rows for a publication. Locks the partials exclusively.
+    private static final String IDENTIFY_PARTIALS = "ALTER TABLE {partials} REPLICA IDENTITY FULL";
+
     private static final String PARTIAL_COLUMNS = """
             %1$s_count bigint NOT NULL,
                 %1$s_sum numeric NOT NULL,
@@ -97,6 +100,15 @@ public final class AggregateTables {
             SELECT bool_and(has_table_privilege(t.name, p.name))
             FROM unnest(ARRAY[?, ?, ?]) AS t (name),
                  unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS p (name)""";
+
+    // Reads the catalog. Takes no row lock.
+    private static final String MAY_IDENTIFY_PARTIALS = """
+            SELECT c.relreplident = 'd' AND pg_has_role(c.relowner, 'USAGE')
+            FROM pg_class c
+            WHERE c.oid = to_regclass(?)""";
+
+    // Reads no table. Readers queue behind a lock that is waited for.
+    private static final String WAIT_BRIEFLY = "SET LOCAL lock_timeout = '100ms'";
 
     // Reads the one row. Takes no row lock.
     private static final String READ_STATE = "SELECT declaration, generation, rebuilding FROM {state}";
@@ -178,6 +190,7 @@ public final class AggregateTables {
                 names.sql(CREATE_STATE),
                 names.sql(CREATE_COVERAGE),
                 names.sql(CREATE_PARTIALS.replace("{columns}", partialColumns)),
+                names.sql(IDENTIFY_PARTIALS),
                 names.sql(CREATE_VIEW
                         .replace("{columns}", viewColumns)
                         .replace("{window}", Long.toString(spec.window().toMillis()))));
@@ -195,6 +208,21 @@ public final class AggregateTables {
         try (Statement statement = connection.createStatement()) {
             for (String sql : statements()) {
                 statement.execute(sql);
+            }
+        }
+    }
+
+    /**
+     * Lets a publication contain the rows of partials that an earlier release has created, in the caller's transaction, if the
+     * connection's role owns them.
+     *
+     * @throws SQLException a lock conflict ({@link SqlErrors#isLockConflict}) if a transaction uses them; repeat the call later
+     */
+    public void identifyPartials(Connection connection) throws SQLException {
+        if (queryBoolean(connection, MAY_IDENTIFY_PARTIALS, names.partials())) {
+            try (Statement statement = connection.createStatement()) {
+                statement.execute(WAIT_BRIEFLY);
+                statement.execute(names.sql(IDENTIFY_PARTIALS));
             }
         }
     }
