@@ -373,12 +373,17 @@ final class PublishQueue {
      */
     void expire(long nowNanos, @Nullable Throwable shardFailure) {
         removeExpired(nowNanos, shardFailure);
-        failExpired(call -> call.expire(nowNanos, shardFailure));
+        failExpired(nowNanos, shardFailure);
     }
 
-    private void failExpired(Consumer<PublishCall> failure) {
+    /** The thread that closes the publisher and the one that checks deadlines may do this at the same time. */
+    private void failExpired(long nowNanos, @Nullable Throwable shardFailure) {
         for (PublishCall call = expired.peek(); call != null; call = expired.peek()) {
-            failure.accept(call);
+            if (call.deadlineNanos() - nowNanos <= 0) {
+                call.expire(nowNanos, shardFailure);
+            } else {
+                call.failAsClosed(shardFailure);
+            }
             expired.remove(call);
         }
     }
@@ -497,7 +502,7 @@ final class PublishQueue {
             lock.unlock();
         }
         removeExpired(System.nanoTime() + Long.MAX_VALUE / 2, shardFailure);
-        failExpired(call -> call.failAsClosed(shardFailure));
+        failExpired(System.nanoTime(), shardFailure);
     }
 
     /** Waits until no call waits or is being appended; returns {@code false} if that takes longer than the given time. */
