@@ -42,7 +42,7 @@ def compact(text: str, without: Sequence[str] = ()) -> str:
 
 
 def _rounded(value: object, digits: int) -> object:
-    """Returns the value with numbers rounded to significant digits, at most to whole ones, which have no point."""
+    """Returns the value with numbers rounded to digits, at most to whole ones, which have no point."""
     if isinstance(value, dict):
         return {name: _rounded(of_name, digits) for name, of_name in value.items()}
     if isinstance(value, list):
@@ -58,7 +58,8 @@ def main(arguments: Sequence[str]) -> int:
         description="Rewrites each result.json below FOLDER with one line for each field, and deletes the"
         " files derived from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash creates them"
         " again. Of runs that were repeated, histograms are left out, and what is sampled each second is"
-        f" rounded to {DIGITS['series']} digits, that of resources to {DIGITS['resources']}. Pictures stay: delete"
+        f" rounded to {DIGITS['series']} digits, that of resources to {DIGITS['resources']}."
+        " Pictures stay: delete"
         " those that no document shows.",
         epilog="Example:\n  python3 scripts/compact_results.py results/2026-11-22",
         formatter_class=argparse.RawDescriptionHelpFormatter,
