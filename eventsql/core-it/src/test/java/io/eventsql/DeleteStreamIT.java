@@ -10,7 +10,6 @@ import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
-import io.eventsql.internal.shard.KeyHash;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -293,11 +292,7 @@ class DeleteStreamIT {
     /** The other shard could not be reached after the call had begun. */
     @Test
     void delete_begunOnOneShardOnly_eventsOfItsOutboxAreRefusedAndOthersAreMoved() throws SQLException {
-        String ofFirstShard = IntStream.range(0, 100)
-                .mapToObj(i -> "k" + i)
-                .filter(key -> KeyHash.slot(KeyHash.of(key)) % 2 == 0)
-                .findFirst()
-                .orElseThrow();
+        String ofFirstShard = TestCluster.keysOfShard(0, 2, "k").findFirst().orElseThrow();
         Sql.query(shard(), "SELECT eventsql.begin_delete_stream_v1(?)", stream);
         try (Connection transaction = shard().getConnection()) {
             transaction.setAutoCommit(false);

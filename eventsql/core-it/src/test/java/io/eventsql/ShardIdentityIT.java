@@ -11,7 +11,6 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
-import io.eventsql.internal.shard.KeyHash;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -24,7 +23,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -94,13 +92,8 @@ class ShardIdentityIT {
         return eventSql.shards().stream().map(ShardInfo::dataSource).toList();
     }
 
-    /** Returns a key of a shard in a cluster of that many shards. */
     private static String keyOf(int shard, int shards) {
-        return Stream.iterate(0, i -> i + 1)
-                .map(i -> "key-" + i)
-                .filter(key -> KeyHash.slot(KeyHash.of(key)) % shards == shard)
-                .findFirst()
-                .orElseThrow();
+        return TestCluster.keysOfShard(shard, shards, "key").findFirst().orElseThrow();
     }
 
     private static List<SwitchableDataSource> switchable(TestCluster cluster) {

@@ -1,7 +1,6 @@
 package io.eventsql.consume;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.EventSql;
@@ -24,8 +23,6 @@ import org.junit.jupiter.api.Timeout;
  */
 @Timeout(120)
 class ChangedFailureLogIT extends ConsumerFixture {
-    private static final Duration DEADLINE = Duration.ofSeconds(120);
-
     private SwitchableDataSource database;
     private EventSql process;
     private CapturedLog consuming;
@@ -54,12 +51,6 @@ class ChangedFailureLogIT extends ConsumerFixture {
                 + " WHERE datname = current_database() AND pid <> pg_backend_pid()");
     }
 
-    private static void awaitLine(CapturedLog log, String beginning, String end) {
-        await().alias(beginning + "…" + end)
-                .atMost(DEADLINE)
-                .until(() -> log.lines(beginning).stream().anyMatch(line -> line.contains(end)));
-    }
-
     @Test
     void heartbeatsAndListening_reasonChanges_eachIsLogged() throws Exception {
         String stream = newStream(1);
@@ -70,15 +61,15 @@ class ChangedFailureLogIT extends ConsumerFixture {
 
         database.setUnavailable("the first reason");
         terminateConnections();
-        awaitLine(consuming, "WARN Heartbeat on", "the first reason");
-        awaitLine(waking, "WARN Listening on", "the first reason");
+        consuming.awaitLine("WARN Heartbeat on", "the first reason");
+        waking.awaitLine("WARN Listening on", "the first reason");
         database.setUnavailable("the second reason");
-        awaitLine(consuming, "WARN Heartbeat on", "the second reason");
-        awaitLine(waking, "WARN Listening on", "the second reason");
+        consuming.awaitLine("WARN Heartbeat on", "the second reason");
+        waking.awaitLine("WARN Listening on", "the second reason");
         database.setAvailable(true);
 
-        awaitLine(consuming, "INFO Heartbeats on", "work again");
-        awaitLine(waking, "INFO Listening on", "works again");
+        consuming.awaitLine("INFO Heartbeats on", "work again");
+        waking.awaitLine("INFO Listening on", "works again");
         for (String reason : List.of("the first reason", "the second reason")) {
             assertThat(consuming.lines("Heartbeat on").stream().filter(line -> line.contains(reason)))
                     .hasSize(1);
@@ -93,12 +84,12 @@ class ChangedFailureLogIT extends ConsumerFixture {
 
         database.setUnavailable("the first reason");
         process.subscribe(consumer(stream), handled::add);
-        awaitLine(consuming, "WARN Consumer c failed to join", "the first reason");
+        consuming.awaitLine("WARN Consumer c failed to join", "the first reason");
         database.setUnavailable("the second reason");
-        awaitLine(consuming, "WARN Consumer c failed to join", "the second reason");
+        consuming.awaitLine("WARN Consumer c failed to join", "the second reason");
         database.setAvailable(true);
 
-        awaitLine(consuming, "INFO Consumer c has joined", "failed attempts");
+        consuming.awaitLine("INFO Consumer c has joined", "failed attempts");
         handled.awaitSize(1);
         assertThat(consuming.lines("failed to join")).hasSize(2);
     }

@@ -23,6 +23,7 @@ import io.eventsql.Subscription;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
@@ -42,8 +43,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.TestInstance.Lifecycle;
 import org.junit.jupiter.api.Timeout;
-import org.postgresql.ds.PGSimpleDataSource;
-import org.postgresql.jdbc.AutoSave;
 
 /**
  * Goal: what reads, controls or changes streams after keys have moved does it right, or says why not. Method: the keys of streams with
@@ -174,13 +173,12 @@ class MovedKeysIT {
     }
 
     private static HikariDataSource poolWithSavepoints(DataSource database) throws SQLException {
-        PGSimpleDataSource plain = database.unwrap(PGSimpleDataSource.class);
-        PGSimpleDataSource saving = new PGSimpleDataSource();
-        saving.setUrl(plain.getUrl());
-        saving.setUser(plain.getUser());
-        saving.setPassword(plain.getPassword());
-        saving.setAutosave(AutoSave.ALWAYS);
-        return TestCluster.pool(saving);
+        try (Connection connection = database.getConnection()) {
+            return Pools.pool(
+                    TestCluster.server(),
+                    connection.getMetaData().getURL(),
+                    config -> config.addDataSourceProperty("autosave", "always"));
+        }
     }
 
     /** Members report what they have handled while the seek is under way: nothing of a receiver may be handled before its giver's. */

@@ -15,7 +15,6 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
-import io.eventsql.internal.shard.KeyHash;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -161,13 +160,8 @@ class RefusedEventsIT {
                 IntStream.range(0, number - 1).filter(i -> i % BAD_EVERY == 3).count();
     }
 
-    /** Returns a key that belongs to the shard. */
     private static String keyOf(int shard, String prefix) {
-        return IntStream.range(0, 100)
-                .mapToObj(i -> prefix + "-" + i)
-                .filter(key -> KeyHash.slot(KeyHash.of(key)) % 2 == shard)
-                .findFirst()
-                .orElseThrow();
+        return TestCluster.keysOfShard(shard, 2, prefix).findFirst().orElseThrow();
     }
 
     private static String onInsert(String condition, String then) {

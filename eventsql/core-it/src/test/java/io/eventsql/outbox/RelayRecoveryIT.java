@@ -149,11 +149,11 @@ class RelayRecoveryIT {
                     database,
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                             + " WHERE datname = current_database() AND pid <> pg_backend_pid()");
-            awaitLine(details, "WARN Listening on outbox", "the first reason");
+            details.awaitLine("WARN Listening on outbox", "the first reason");
             switchable.setUnavailable("the second reason");
-            awaitLine(details, "WARN Listening on outbox", "the second reason");
+            details.awaitLine("WARN Listening on outbox", "the second reason");
             switchable.setAvailable(true);
-            awaitLine(details, "INFO Listening on outbox", "works again");
+            details.awaitLine("INFO Listening on outbox", "works again");
 
             assertThat(details.lines("Listening on outbox").stream().filter(line -> line.contains("the first reason")))
                     .hasSize(1);
@@ -169,16 +169,10 @@ class RelayRecoveryIT {
                 EventSql ignored = open(switchable)) {
             for (String reason : List.of("a reason", "another reason")) {
                 switchable.setUnavailable(reason);
-                awaitLine(details, "WARN Relaying outbox", reason);
+                details.awaitLine("WARN Relaying outbox", reason);
             }
             switchable.setAvailable(true);
-            awaitLine(details, "INFO Relaying outbox", "works again");
+            details.awaitLine("INFO Relaying outbox", "works again");
         }
-    }
-
-    private static void awaitLine(CapturedLog details, String beginning, String part) {
-        await().alias(beginning + "…" + part)
-                .atMost(Duration.ofSeconds(120))
-                .until(() -> details.lines(beginning).stream().anyMatch(line -> line.contains(part)));
     }
 }

@@ -15,12 +15,10 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
-import io.eventsql.internal.shard.KeyHash;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
-import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -44,13 +42,8 @@ class UnreachableShardOutboxIT {
                 value);
     }
 
-    /** Returns a key that belongs to the first one of two shards. */
     private static String keyOfFirst() {
-        return IntStream.range(0, 100)
-                .mapToObj(i -> "k" + i)
-                .filter(key -> KeyHash.slot(KeyHash.of(key)) % 2 == 0)
-                .findFirst()
-                .orElseThrow();
+        return TestCluster.keysOfShard(0, 2, "k").findFirst().orElseThrow();
     }
 
     private static List<String> values(DataSource shard, String stream) throws SQLException {

@@ -17,14 +17,12 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
-import io.eventsql.internal.shard.KeyHash;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
@@ -148,13 +146,17 @@ class DroppedStreamIT extends PublishFixture {
                     first,
                     "DELETE FROM eventsql.stream WHERE name = 'late'",
                     "DROP TABLE " + TestStreams.table("late") + " CASCADE");
-            List<String> keys = keysOfShard(0);
+            List<String> keys = TestCluster.keysOfShard(0, 2, "key").limit(20).toList();
             List<Event> all = keys.stream().map(key -> Event.ofText(key, "x")).toList();
             try (EventSql eventSql = EventSql.builder(List.of(first, second))
                     .preferredShard(first)
                     .settings(settings().build())
                     .build()) {
-                get(publish(eventSql, "late", keysOfShard(1).getFirst(), "known by this process from now on"));
+                get(publish(
+                        eventSql,
+                        "late",
+                        TestCluster.keysOfShard(1, 2, "key").findFirst().orElseThrow(),
+                        "known by this process from now on"));
                 second.setAvailable(false);
                 List<CompletableFuture<EventPosition>> waiting = new ArrayList<>();
                 for (String key : keys) {
@@ -175,14 +177,6 @@ class DroppedStreamIT extends PublishFixture {
                 }
             }
         }
-    }
-
-    /** Returns keys that belong to one of two shards. */
-    private static List<String> keysOfShard(int shard) {
-        return IntStream.range(0, 40)
-                .mapToObj(i -> "key-" + i)
-                .filter(key -> KeyHash.slot(KeyHash.of(key)) % 2 == shard)
-                .toList();
     }
 
     /** Another process deletes it, and creates it anew with other partitions. */

@@ -203,11 +203,15 @@ final class AggregateMember implements ContinuousAggregate {
     }
 
     private List<Problem> deleteOld(List<Shard> all, int serving) {
+        try {
+            old.forEach(consumers::delete);
+            old.clear();
+        } catch (EventSqlException e) {
+            return List.of(new Problem("deleting the consumer of a former generation", e));
+        }
         List<Problem> problems = new ArrayList<>();
         for (Shard shard : all) {
             try {
-                old.forEach(consumers::delete);
-                old.clear();
                 for (int generation : generations.old(shard, serving)) {
                     LOG.info("Aggregate {} was rebuilt; deleting generation {} on {}", spec.name(), generation, shard);
                     consumers.delete(generation); // before its rows: no page is added after them

@@ -15,7 +15,9 @@ import io.eventsql.spring.EventTypes;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
@@ -74,11 +76,12 @@ public final class EventSqlTestSupport {
      */
     public void awaitHandled(String stream, String consumer, Duration timeout) {
         await(timeout, () -> {
-            Missing waiting = relaying();
+            Map<String, OutboxBacklog> outboxes = outboxes();
+            Missing waiting = relaying(outboxes);
             if (waiting != null) {
                 return waiting;
             }
-            requireNoneRefused();
+            requireNoneRefused(outboxes);
             List<PartitionState> states = states(stream, consumer);
             requireNoFailure(stream, consumer, states);
             long lag = states.stream().mapToLong(PartitionState::lag).sum();
@@ -123,7 +126,7 @@ public final class EventSqlTestSupport {
 
     /** Returns all events of a stream in the order in which they were stored, after waiting for those in outboxes. */
     public List<StoredEvent> read(String stream) {
-        await(DEFAULT_TIMEOUT, this::relaying);
+        await(DEFAULT_TIMEOUT, () -> relaying(outboxes()));
         List<StoredEvent> events = new ArrayList<>();
         // Also in partitions that were added since the stream was created.
         eventSql.retentionPlan(stream).stream()
@@ -168,21 +171,26 @@ public final class EventSqlTestSupport {
         return new EventPosition(partition.stream(), partition.shard(), partition.partition(), offset);
     }
 
-    private @Nullable Missing relaying() {
-        int waiting = eventSql.outbox().backlogs().stream()
-                .mapToInt(OutboxBacklog::events)
-                .sum();
+    private Map<String, OutboxBacklog> outboxes() {
+        Map<String, OutboxBacklog> byName = new LinkedHashMap<>();
+        eventSql.outbox()
+                .names()
+                .forEach(name -> byName.put(name, eventSql.outbox().backlog(name)));
+        return byName;
+    }
+
+    private static @Nullable Missing relaying(Map<String, OutboxBacklog> outboxes) {
+        int waiting = outboxes.values().stream().mapToInt(OutboxBacklog::events).sum();
         return waiting == 0 ? null : new Missing(waiting + " events are in the outbox");
     }
 
-    private void requireNoneRefused() {
-        for (String outbox : eventSql.outbox().names()) {
-            int refused = eventSql.outbox().backlog(outbox).refusedEvents();
-            if (refused > 0) {
-                throw new AssertionError("Outbox " + outbox + " has refused " + refused
+    private static void requireNoneRefused(Map<String, OutboxBacklog> outboxes) {
+        outboxes.forEach((name, backlog) -> {
+            if (backlog.refusedEvents() > 0) {
+                throw new AssertionError("Outbox " + name + " has refused " + backlog.refusedEvents()
                         + " events; the table outbox_refused of its database has them with the reasons");
             }
-        }
+        });
     }
 
     private List<PartitionState> states(String stream, String consumer) {

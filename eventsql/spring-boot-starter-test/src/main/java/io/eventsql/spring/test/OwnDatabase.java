@@ -23,12 +23,15 @@ record OwnDatabase(Class<?> testClass, boolean durable) implements ContextCustom
     private static final AtomicInteger DATABASES = new AtomicInteger();
     private static final int NAME_LENGTH_MAX = 40;
 
+    // Cached contexts must not keep connections.
+    static final String MINIMUM_IDLE = "1";
+    static final String IDLE_TIMEOUT_MS = "10000";
+
     /** Defaults, which the application can override. */
     private static final Map<String, Object> PROPERTIES = Map.of(
-            // Cached contexts must not keep connections.
             "spring.datasource.hikari.maximum-pool-size", "20",
-            "spring.datasource.hikari.minimum-idle", "1",
-            "spring.datasource.hikari.idle-timeout", "10000",
+            "spring.datasource.hikari.minimum-idle", MINIMUM_IDLE,
+            "spring.datasource.hikari.idle-timeout", IDLE_TIMEOUT_MS,
             // Slices such as @JdbcTest would replace the DataSource with an embedded H2.
             "spring.test.database.replace", "none",
             "eventsql.create-missing-streams", "true");

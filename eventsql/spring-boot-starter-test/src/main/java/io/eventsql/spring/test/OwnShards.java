@@ -57,9 +57,8 @@ record OwnShards(EventsDb server, String prefix) {
                 addresses.put(owner + ".password", server.password());
             }
             addresses.put(shard + ".replica.url", "");
-            // Cached contexts must not keep connections.
-            defaults.put(shard + ".hikari.minimum-idle", "1");
-            defaults.put(shard + ".hikari.idle-timeout", "10000");
+            defaults.put(shard + ".hikari.minimum-idle", OwnDatabase.MINIMUM_IDLE);
+            defaults.put(shard + ".hikari.idle-timeout", OwnDatabase.IDLE_TIMEOUT_MS);
         }
         environment.getPropertySources().addFirst(new MapPropertySource("embeddedEventSqlShards", addresses));
         environment.getPropertySources().addLast(new MapPropertySource("embeddedEventSqlShardDefaults", defaults));
