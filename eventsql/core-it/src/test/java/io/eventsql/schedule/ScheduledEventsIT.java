@@ -164,7 +164,7 @@ class ScheduledEventsIT {
                 expected.add(text);
                 schedule(Event.ofText("key", text), Duration.ZERO);
             }
-            await().atMost(DEADLINE) // or they would be found by the passes that look back for slow transactions
+            await().atMost(DEADLINE) // longer ago than each pass searches again
                     .until(() -> Sql.queryLong(
                                     database(),
                                     "SELECT count(*) FROM eventsql.scheduled_event"
