@@ -18,6 +18,8 @@ final class Shards implements AutoCloseable {
     private final List<ShardDatabase> unidentified;
     private final Map<Integer, ShardDatabase> identified = new TreeMap<>();
     private @Nullable Identity cluster;
+    /** Locked while databases are asked who they are, before this object: who needs another one does not wait for them. */
+    private final Object identifying = new Object();
 
     Shards(List<? extends DataSource> dataSources, ReaderSql sql, ReaderSettings settings) {
         databases = dataSources.stream()
@@ -65,51 +67,62 @@ final class Shards implements AutoCloseable {
      *
      * @throws DatabaseUnavailableException if none responds
      */
-    synchronized void open() {
+    void open() {
         DatabaseUnavailableException failure = identify();
-        if (failure != null && identified.isEmpty()) {
+        if (failure != null && !isAnyIdentified()) {
             throw failure;
         }
     }
 
+    private synchronized boolean isAnyIdentified() {
+        return !identified.isEmpty();
+    }
+
     /**
-     * Returns a shard.
+     * Returns a shard. Waits only if it has not been reached yet.
      *
-     * @throws DatabaseUnavailableException if it has not been reached yet
+     * @throws DatabaseUnavailableException if it does not respond
      */
-    synchronized ShardDatabase require(int number) {
-        ShardDatabase shard = identified.get(number);
+    ShardDatabase require(int number) {
+        ShardDatabase shard = find(number);
         if (shard != null) {
             return shard;
         }
-        if (number < 0 || number >= size()) {
-            throw new IllegalArgumentException("shard must be between 0 and " + (size() - 1) + ", but is " + number);
-        }
         DatabaseUnavailableException failure = identify();
-        shard = identified.get(number);
+        shard = find(number);
         if (shard == null) {
             throw new DatabaseUnavailableException("Shard " + number + " has not been reached yet", failure);
         }
         return shard;
     }
 
+    private synchronized @Nullable ShardDatabase find(int number) {
+        if (number < 0 || number >= size()) {
+            throw new IllegalArgumentException("shard must be between 0 and " + (size() - 1) + ", but is " + number);
+        }
+        return identified.get(number);
+    }
+
     /** Asks the remaining databases who they are. Returns the failure of one that does not respond. */
     private @Nullable DatabaseUnavailableException identify() {
         DatabaseUnavailableException failure = null;
-        for (ShardDatabase database : List.copyOf(unidentified)) {
-            try {
-                Identity identity = database.identity();
-                confirm(identity);
-                identified.put(identity.shard(), database);
-                unidentified.remove(database);
-            } catch (DatabaseUnavailableException e) {
-                failure = e;
+        synchronized (identifying) {
+            for (ShardDatabase database : remaining()) {
+                try {
+                    confirm(database.identity(), database);
+                } catch (DatabaseUnavailableException e) {
+                    failure = e;
+                }
             }
         }
         return failure;
     }
 
-    private void confirm(Identity identity) {
+    private synchronized List<ShardDatabase> remaining() {
+        return List.copyOf(unidentified);
+    }
+
+    private synchronized void confirm(Identity identity, ShardDatabase database) {
         Identity known = cluster;
         if (known != null && !known.isSameCluster(identity)) {
             throw new ShardIdentityException("The databases belong to the clusters " + known.cluster() + " with shards "
@@ -123,6 +136,8 @@ final class Shards implements AutoCloseable {
         if (known == null || identity.names().size() >= known.names().size()) {
             cluster = identity;
         }
+        identified.put(identity.shard(), database);
+        unidentified.remove(database);
     }
 
     @Override

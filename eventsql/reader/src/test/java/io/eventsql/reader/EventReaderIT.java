@@ -9,6 +9,7 @@ import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -18,11 +19,17 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.Timeout.ThreadMode;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -232,6 +239,49 @@ class EventReaderIT {
             assertThatExceptionOfType(DatabaseUnavailableException.class).isThrownBy(() -> reader.ranges(stream, 1));
             StreamPartition partition = new StreamPartition(stream, 0, 0);
             assertThat(reader.read(partition, ReadPosition.at(0)).events()).isNotEmpty();
+        }
+    }
+
+    /** Its first connection fails, and each later one only when it is released, as over a network that loses packets. */
+    private static final class HangingDatabase extends PGSimpleDataSource {
+        private static final long serialVersionUID = 1L;
+
+        private final transient CountDownLatch connecting = new CountDownLatch(1);
+        private final transient CountDownLatch released = new CountDownLatch(1);
+        private final AtomicBoolean hangs = new AtomicBoolean();
+
+        @Override
+        public Connection getConnection() throws SQLException {
+            if (hangs.getAndSet(true)) {
+                connecting.countDown();
+                try {
+                    released.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+            throw new SQLException("no connection", "08001");
+        }
+    }
+
+    @Test
+    @Timeout(value = 60, threadMode = ThreadMode.SEPARATE_THREAD)
+    void read_anotherThreadConnectsToAShardThatHangs_isNotDelayed() throws Exception {
+        String stream = create("beside_hanging", Storage.ROWS);
+        publish(stream, random(), 60);
+        HangingDatabase hanging = new HangingDatabase();
+        List<DataSource> oneHangs = new ArrayList<>(databases.shards);
+        oneHangs.set(1, hanging);
+        try (EventReader reader = EventReader.open(oneHangs);
+                ExecutorService other = Executors.newSingleThreadExecutor()) {
+            try {
+                Future<?> waiting = other.submit(() -> reader.ranges(stream, 1));
+                hanging.connecting.await();
+                assertThat(reader.ranges(stream, 0)).hasSize(3);
+                assertThat(waiting.isDone()).isFalse();
+            } finally {
+                hanging.released.countDown();
+            }
         }
     }
 
