@@ -6,9 +6,11 @@ import io.eventsql.Erasure;
 import io.eventsql.ErasureSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.StoredEvent;
 import io.eventsql.fixture.Sql;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.Random;
@@ -47,6 +49,40 @@ class ErasuresOfOneKeyIT extends ErasureFixture {
                 .allSatisfy(event -> assertThat(event.headers()).containsEntry("name", ""));
         assertNoFileContains(mark("k1"));
         assertNoFileContains(name("k1"));
+    }
+
+    /** The events between the two are those of the later one alone, although the earlier one has more headers. */
+    @Test
+    void resumeErasure_laterOneHasNotEnded_leavesItsEventsToIt() throws SQLException {
+        open(1);
+        publish(20, 2, new Random(1));
+        Erasure earlier;
+        Erasure later;
+        try (Connection other = database().getConnection()) {
+            other.setAutoCommit(false);
+            other.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+            Sql.query(other, "SELECT count(*) FROM eventsql.stream");
+            earlier = eventSql.erase(
+                    ErasureSpec.of(stream, "k1").withHeaders("name").withTimeout(Duration.ZERO));
+            assertThat(earlier.isErased()).isTrue();
+            assertThat(earlier.isDone()).isFalse();
+            publish(20, 2, new Random(2));
+            try (Statement statement = other.createStatement()) {
+                statement.execute("LOCK TABLE eventsql.erasure_range IN SHARE MODE");
+            }
+            later = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ZERO));
+            assertThat(later.isErased()).isFalse();
+            other.rollback();
+            other.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+        }
+
+        assertThat(eventSql.resumeErasure(earlier.id()).isDone()).isTrue();
+        assertThat(eventSql.resumeErasure(later.id()).isDone()).isTrue();
+        assertThat(readAll(stream))
+                .filteredOn(event -> "k1".equals(event.key()))
+                .hasSize(20)
+                .allMatch(StoredEvent::isErased);
+        assertNoFileContains(mark("k1"));
     }
 
     /** A dump keeps the transaction ids of its cluster, and a new cluster counts from the beginning. */

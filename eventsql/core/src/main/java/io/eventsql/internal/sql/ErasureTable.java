@@ -68,7 +68,10 @@ public final class ErasureTable {
         }
     }
 
-    /** Records an erasure, unless it is recorded; returns whether this shard has the stream. */
+    /**
+     * Records an erasure, unless it is recorded: then it replaces no other one, because that may have begun later, and erases events
+     * that this one leaves. Returns whether this shard has the stream.
+     */
     public boolean begin(
             Connection connection,
             UUID id,
@@ -76,6 +79,9 @@ public final class ErasureTable {
             String key,
             Collection<String> headers,
             Collection<String> deadLetterStreams) {
+        if (find(connection, id).isPresent()) {
+            return true;
+        }
         return Jooq.using(connection)
                         .fetchValue(
                                 schema.sql(BEGIN),
