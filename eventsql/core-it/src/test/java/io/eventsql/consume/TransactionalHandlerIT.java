@@ -114,6 +114,35 @@ class TransactionalHandlerIT extends ConsumerFixture {
         assertThat(eventSql.consumer(stream, "c").parkedEvents(10)).hasSize(1);
     }
 
+    @Test
+    void batch_eventBeforeTheFailedOneIsParked_laterEventsOfItsKeyAreParkedToo() throws SQLException {
+        String stream = newStream(1);
+        publishKeys(stream, "a", "b", "a", "c");
+        ConsumerSpec spec = consumer(stream)
+                .withRetry(RetryPolicy.defaults().withMaxAttempts(2).withDelay(SHORT, SHORT))
+                .withFailurePolicy(FailurePolicy.PARK_KEY);
+        AtomicBoolean hasFailed = new AtomicBoolean();
+        try (Subscription ignored = eventSql.subscribeTransactionalBatch(spec, (events, connection) -> {
+            for (StoredEvent event : events) { // before anything is written, as where arguments are read first
+                if (event.text().equals("b1") && !hasFailed.getAndSet(true)) {
+                    throw new EventFailedException(event, new IllegalStateException("for a moment"));
+                }
+            }
+            for (StoredEvent event : events) {
+                if (event.text().equals("a1")) {
+                    throw new IllegalStateException("always");
+                }
+                write(connection, event);
+            }
+        })) {
+            awaitLag(stream, 0);
+        }
+        assertThat(effects(stream)).containsExactly("b1", "c1");
+        assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
+                .extracting(parked -> parked.event().text())
+                .containsExactly("a1", "a2");
+    }
+
     /** What a handler calls on its connection. */
     private interface ConnectionCall {
         void on(Connection connection) throws SQLException;

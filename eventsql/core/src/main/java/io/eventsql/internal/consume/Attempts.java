@@ -160,7 +160,14 @@ final class Attempts {
             if (turn.isEndingAfter(delayMs)) {
                 return false;
             }
+            if (left.size() < events.size() && hasParkedKey(assignment, left)) { // parked with one of those before
+                return handleEach(assignment, left, turn, outcome);
+            }
         }
+    }
+
+    private static boolean hasParkedKey(Assignment assignment, List<StoredEvent> events) {
+        return events.stream().anyMatch(event -> assignment.parkedKeys().contains(event.key()));
     }
 
     /** A failed call: the first event has failed, or the call does not tell which of the events has. */
