@@ -66,7 +66,10 @@ public interface ConsumerListener {
      */
     default void circuitBreakerOpened(ConsumerPartition partition, int failures, Duration delay) {}
 
-    /** Called when a call of the handler has succeeded and so closed the partition's circuit breaker. */
+    /**
+     * Called when a call of the handler has succeeded and so closed the partition's circuit breaker; not if the partition is
+     * revoked before.
+     */
     default void circuitBreakerClosed(ConsumerPartition partition) {}
 
     /**

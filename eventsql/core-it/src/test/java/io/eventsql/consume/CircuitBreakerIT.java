@@ -23,6 +23,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
@@ -55,6 +56,12 @@ class CircuitBreakerIT extends ConsumerFixture {
     private static final class Openings implements ConsumerListener {
         final Queue<Integer> opened = new ConcurrentLinkedQueue<>();
         final AtomicInteger closed = new AtomicInteger();
+        final CountDownLatch revoked = new CountDownLatch(1);
+
+        @Override
+        public void partitionRevoked(ConsumerPartition partition, Reason reason) {
+            revoked.countDown();
+        }
 
         @Override
         public void circuitBreakerOpened(ConsumerPartition partition, int failures, Duration delay) {
@@ -262,6 +269,34 @@ class CircuitBreakerIT extends ConsumerFixture {
             service.handled.awaitSize(100);
             awaitLag(stream, 0);
             assertThat(state(stream).getFirst().error()).isNull();
+        }
+    }
+
+    @Test
+    void seek_duringTheCallAfterAPause_itsFailureIsNotReportedAsAPause() {
+        String stream = newStream(1);
+        publish(stream, 0, 100, 50);
+        Openings openings = new Openings();
+        CountDownLatch called = new CountDownLatch(1);
+        Handled handled = new Handled();
+        try (EventSql process = EventSql.builder(cluster.dataSources())
+                        .listener(openings)
+                        .build();
+                Subscription ignored = process.subscribe(once(stream, FailurePolicy.DEAD_LETTER), event -> {
+                    if (openings.revoked.getCount() == 0) {
+                        handled.add(event);
+                        return;
+                    }
+                    if (!openings.opened.isEmpty()) {
+                        called.countDown();
+                        openings.revoked.await();
+                    }
+                    throw new IllegalStateException("service unavailable");
+                })) {
+            await().atMost(DEADLINE).until(() -> called.getCount() == 0);
+            eventSql.consumer(stream, "c").seek(StartPosition.EARLIEST);
+            handled.awaitSize(100); // the partition is not taken anew before that call has ended
+            assertThat(openings.opened).containsExactly(FAILURES_MAX);
         }
     }
 

@@ -27,8 +27,14 @@ final class CircuitReports {
         this.listeners = listeners;
     }
 
-    /** A pause has begun, the first one or a further one. */
+    /**
+     * A pause has begun, the first one or a further one. It is not reported if the partition was lost during the call: no
+     * report that the circuit is closed would follow.
+     */
     void paused(Assignment assignment, StoredEvent event, Throwable error, Pause pause) {
+        if (assignment.hasEnded()) {
+            return;
+        }
         if (pause.isFirst()) {
             ForeignErrors.log(
                     error,

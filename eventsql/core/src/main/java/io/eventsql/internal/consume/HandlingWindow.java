@@ -49,7 +49,8 @@ final class HandlingWindow {
             if (offset < end(assignment)) {
                 break;
             }
-            if (!reported && System.nanoTime() - waitingSince >= REPORT_AFTER_NANOS) {
+            boolean isLong = System.nanoTime() - waitingSince >= REPORT_AFTER_NANOS;
+            if (isLong && !reported && !assignment.isEnding()) { // the commit may have found that it is lost
                 reported = true;
                 reportBlocked(assignment, offset, assignment.committedOffset());
             }
