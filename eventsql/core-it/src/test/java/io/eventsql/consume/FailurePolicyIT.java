@@ -34,6 +34,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -329,6 +330,38 @@ class FailurePolicyIT extends ConsumerFixture {
             handled.awaitSize(3);
         }
         assertThat(handled.texts()).containsExactly("a1", "b1", "a4");
+    }
+
+    @Test
+    void redrive_eventsFailAgainAfterDelays_newEventsAreHandledInBetween() {
+        String stream = newStream(1);
+        publish(stream, 0, 20, 20);
+        RetryPolicy retry = RetryPolicy.defaults()
+                .withMaxAttempts(2)
+                .withDelay(Duration.ofSeconds(1), Duration.ofSeconds(1))
+                .withFatal(Set.of(IllegalArgumentException.class));
+        AtomicBoolean areParked = new AtomicBoolean();
+        Queue<String> redriven = new ConcurrentLinkedQueue<>();
+        Handled handled = new Handled();
+        try (Subscription ignored = eventSql.subscribe(
+                consumer(stream).withRetry(retry).withFailurePolicy(FailurePolicy.DEAD_LETTER), event -> {
+                    if (event.text().equals("new")) {
+                        handled.add(event);
+                    } else if (areParked.get()) {
+                        redriven.add(event.text());
+                        throw new IllegalStateException("retried");
+                    } else {
+                        throw new IllegalArgumentException("not retried");
+                    }
+                })) {
+            awaitParked(stream, 20);
+            areParked.set(true);
+            assertThat(eventSql.consumer(stream, "c").redrive()).isEqualTo(20);
+            await().until(() -> !redriven.isEmpty());
+            eventSql.publisher().publish(stream, Event.ofText("new"));
+            handled.awaitSize(1);
+            assertThat(redriven).doesNotContain("19");
+        }
     }
 
     @Test

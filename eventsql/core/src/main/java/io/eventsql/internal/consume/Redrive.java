@@ -13,18 +13,21 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Redrives parked events in their order. The partition's owner does it between two pages, so no event of theirs is
  * parked at the same time. An event that succeeds is no longer parked; one that fails remains, and with it all later
- * ones of its parked key. What it reads and stores takes no permit: others use that while the shard is unavailable.
- * Thread-safe.
+ * ones of its parked key. While redriven events fail again, each after all its attempts, new events are handled in
+ * between. What it reads and stores takes no permit: others use that while the shard is unavailable. Thread-safe.
  */
 final class Redrive {
     private static final Logger LOG = LoggerFactory.getLogger(Redrive.class);
     private static final int PAGE_EVENTS_MAX = 100;
+    /** The duration after which a round ends if an event has failed. */
+    private static final long FAILING_ROUND_NANOS_MAX = TimeUnit.SECONDS.toNanos(1);
 
     private final Shard shard;
     private final ParkedEventTable table;
@@ -40,22 +43,45 @@ final class Redrive {
         this.erased = erased;
     }
 
-    /** Redrives a page of the events for which that was requested. */
+    /** What has failed of the events that are redriven before the next page. Used by one thread. */
+    private static final class Round {
+        private final long begunAt = System.nanoTime();
+        private final Set<String> failedKeys = new HashSet<>();
+        private boolean hasFailed;
+
+        void recordFailure(Row row) {
+            hasFailed = true;
+            if (row.deadLetterOffset() == null && row.key() != null) {
+                failedKeys.add(row.key());
+            }
+        }
+
+        /** Returns whether an earlier event of the row's parked key has failed. */
+        boolean isHeldBack(Row row) {
+            return row.deadLetterOffset() == null && failedKeys.contains(row.key());
+        }
+
+        /** Returns whether new events are handled before further redriven ones, which may fail after as long. */
+        boolean isOver() {
+            return hasFailed && System.nanoTime() - begunAt >= FAILING_ROUND_NANOS_MAX;
+        }
+    }
+
+    /** Redrives a page of the events for which that was requested, or a part of it if they fail. */
     void run(Assignment assignment, HandlerTurn turn) {
         List<Row> rows = new ArrayList<>();
         if (!turn.withoutPermit(() -> read(assignment, rows))) {
             return;
         }
-        Set<String> failedKeys = new HashSet<>();
+        Round round = new Round();
         for (Row row : rows) {
-            boolean waits = row.deadLetterOffset() == null && failedKeys.contains(row.key());
-            boolean mayContinue = waits || redrive(assignment, row, turn, failedKeys);
+            boolean mayContinue = round.isOver() || round.isHeldBack(row) || redrive(assignment, row, turn, round);
             if (!mayContinue) {
                 return;
             }
         }
         turn.withoutPermit(() -> freeKeys(assignment));
-        if (rows.size() == PAGE_EVENTS_MAX) {
+        if (rows.size() == PAGE_EVENTS_MAX || round.isOver()) {
             assignment.requestRedrive();
         }
     }
@@ -76,20 +102,20 @@ final class Redrive {
         }
     }
 
-    private boolean redrive(Assignment assignment, Row row, HandlerTurn turn, Set<String> failedKeys) {
+    private boolean redrive(Assignment assignment, Row row, HandlerTurn turn, Round round) {
         if (row.isErased()) {
             return turn.withoutPermit(() -> removeErased(assignment, row));
         }
         StoredEvent parked = event(assignment, row);
         IllegalArgumentException undecodable = row.undecodable();
         if (undecodable == null) {
-            return handle(assignment, parked, row, turn, failedKeys);
+            return handle(assignment, parked, row, turn, round);
         }
         assignment
                 .undecodable()
                 .add(new UndecodableEventException(parked.position(), row.storedHeaders(), undecodable));
         try {
-            return handle(assignment, parked, row, turn, failedKeys);
+            return handle(assignment, parked, row, turn, round);
         } finally {
             assignment.undecodable().remove(row.offset(), row.offset() + 1);
         }
@@ -107,8 +133,7 @@ final class Redrive {
         return removed;
     }
 
-    private boolean handle(
-            Assignment assignment, StoredEvent parked, Row row, HandlerTurn turn, Set<String> failedKeys) {
+    private boolean handle(Assignment assignment, StoredEvent parked, Row row, HandlerTurn turn, Round round) {
         return attempts.handle(assignment, List.of(parked), turn, new Attempts.Outcome() {
             @Override
             public TransactionStep alsoCommit() {
@@ -130,9 +155,7 @@ final class Redrive {
 
             @Override
             public boolean failed(Assignment of, StoredEvent event, int count, Throwable error) {
-                if (row.deadLetterOffset() == null && row.key() != null) {
-                    failedKeys.add(row.key());
-                }
+                round.recordFailure(row);
                 return failures.commitWith(
                         assignment,
                         connection -> table.recordFailure(
