@@ -335,7 +335,12 @@ class ObservedApplicationIT {
         eventSql.subscribe(ConsumerSpec.of("paused", "mailer"), event -> handled.add(event.text()));
         await().untilAsserted(() -> assertThat(states("paused")).hasSize(2));
 
+        String onePartition = "{\"shard\": 0, \"partition\": 1}";
+        assertProblem(post("/eventsql/paused/mailer/pause", onePartition), 400, "shard must not be given: pause");
+        assertThat(states("paused")).extracting(PartitionState::status).containsOnly(PartitionState.Status.RUNNING);
+
         assertThat(post("/eventsql/paused/mailer/pause", "{}").body()).contains("\"operation\":\"pause\"");
+        assertProblem(post("/eventsql/paused/mailer/resume", "{\"partition\": 1}"), 400, "partition must not be given");
         assertThat(states("paused")).extracting(PartitionState::status).containsOnly(PartitionState.Status.PAUSED);
         eventSql.publisher().publish("paused", Event.ofText("x"));
         assertThat(post("/eventsql/paused/mailer/resume", "{}").statusCode()).isEqualTo(200);

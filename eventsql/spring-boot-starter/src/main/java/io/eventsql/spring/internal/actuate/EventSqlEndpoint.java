@@ -247,7 +247,8 @@ public final class EventSqlEndpoint {
      * @param operation {@code pause}, {@code resume}, {@code seek} or {@code redrive}
      * @param to for {@code seek}: {@code earliest}, {@code latest}, a time such as {@code 2026-01-31T12:00:00Z}, or an offset
      * @param shard with {@code partition}, seeks only in that partition, and {@code to} must be an offset; for {@code
-     *     redrive}, with {@code partition} and {@code offset}, redrives only that event and its key
+     *     redrive}, with {@code partition} and {@code offset}, redrives only that event and its key; rejected for {@code
+     *     pause} and {@code resume}, which apply to all partitions
      */
     @WriteOperation
     public WebEndpointResponse<OperationResponseBody> change(
@@ -262,6 +263,9 @@ public final class EventSqlEndpoint {
             Place place = new Place(
                     stream, integer("shard", shard), integer("partition", partition), number("offset", offset));
             Operation requested = operation(operation);
+            if (requested == Operation.PAUSE || requested == Operation.RESUME) {
+                requireNoPlace(operation, place);
+            }
             ConsumerControl control = control(stream, consumer);
             Long events = null;
             switch (requested) {
@@ -362,6 +366,15 @@ public final class EventSqlEndpoint {
             @Nullable Integer shard,
             @Nullable Integer partition,
             @Nullable Long offset) {}
+
+    /** A request for one partition must not change all of them. */
+    private static void requireNoPlace(String operation, Place place) {
+        if (place.shard() != null || place.partition() != null || place.offset() != null) {
+            throw new InvalidInputException(
+                    place.shard() != null ? "shard" : place.partition() != null ? "partition" : "offset",
+                    "must not be given: " + operation + " applies to all partitions of the consumer");
+        }
+    }
 
     private static void seek(ConsumerControl control, @Nullable String to, Place place) {
         StartPosition position = position(to);
