@@ -20,11 +20,11 @@ import tools.jackson.databind.json.JsonMapper;
  *
  * <p>A payload that lacks what its class must have cannot be deserialized: record components and creator parameters that are
  * primitive, {@code @JsonProperty(required = true)}, or non-null under JSpecify ({@code @NullMarked}, {@code @NonNull}). A
- * payload of an earlier {@link EventType#version()} is converted by {@link EventUpcaster}s first.
+ * payload of an earlier {@link EventType#version()} is converted by {@link EventUpcaster}s first. Such components of records are
+ * always written, also by a mapper that leaves out empty values or zeros.
  */
 public final class JacksonEventSerializer extends PlainEventSerializer {
-    private final JsonMapper writer;
-    private final JsonMapper reader;
+    private final JsonMapper mapper;
     private final Upcasters upcasters;
 
     public JacksonEventSerializer(JsonMapper mapper) {
@@ -38,8 +38,7 @@ public final class JacksonEventSerializer extends PlainEventSerializer {
      * @throws InvalidInputException if two convert the same version, or one converts a version that its type never had
      */
     public JacksonEventSerializer(JsonMapper mapper, Collection<? extends EventUpcaster> upcasters) {
-        this.writer = Objects.requireNonNull(mapper, "mapper");
-        this.reader = requiring(mapper);
+        this.mapper = requiring(Objects.requireNonNull(mapper, "mapper"));
         this.upcasters = new Upcasters(upcasters);
     }
 
@@ -58,7 +57,7 @@ public final class JacksonEventSerializer extends PlainEventSerializer {
     @Override
     protected Event serializeObject(String stream, OutgoingEvent event) {
         try {
-            return new Event(event.key(), writer.writeValueAsBytes(event.payload()), withContentType(event.headers()));
+            return new Event(event.key(), mapper.writeValueAsBytes(event.payload()), withContentType(event.headers()));
         } catch (JacksonException e) {
             throw new EventSerializationException(
                     "A " + event.payload().getClass().getName() + " for " + stream + " cannot be written as JSON: "
@@ -78,17 +77,17 @@ public final class JacksonEventSerializer extends PlainEventSerializer {
 
     @Override
     protected @Nullable Object deserializeObject(StoredEvent event, Type type) {
-        JavaType javaType = reader.constructType(type);
+        JavaType javaType = mapper.constructType(type);
         Class<?> raw = javaType.getRawClass();
         try {
             if (!EventTypes.isNamed(raw)) {
-                return reader.readValue(event.value(), javaType);
+                return mapper.readValue(event.value(), javaType);
             }
             int version = Upcasters.storedVersion(event, raw);
             return version == EventTypes.version(raw)
-                    ? reader.readValue(event.value(), javaType)
-                    : reader.treeToValue(
-                            upcasters.upcast(event, raw, reader.readTree(event.value()), version), javaType);
+                    ? mapper.readValue(event.value(), javaType)
+                    : mapper.treeToValue(
+                            upcasters.upcast(event, raw, mapper.readTree(event.value()), version), javaType);
         } catch (JacksonException e) {
             throw new EventSerializationException(
                     "The event at " + event.position() + " cannot be read from JSON as " + type.getTypeName() + ": "

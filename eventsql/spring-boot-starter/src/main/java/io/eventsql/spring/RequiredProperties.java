@@ -1,5 +1,6 @@
 package io.eventsql.spring;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonSetter;
 import com.fasterxml.jackson.annotation.Nulls;
@@ -8,7 +9,9 @@ import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.AnnotatedType;
 import java.lang.reflect.Executable;
 import java.lang.reflect.Parameter;
+import java.lang.reflect.RecordComponent;
 import java.lang.reflect.TypeVariable;
+import java.util.stream.Stream;
 import org.jspecify.annotations.NonNull;
 import org.jspecify.annotations.NullMarked;
 import org.jspecify.annotations.NullUnmarked;
@@ -23,10 +26,13 @@ import tools.jackson.databind.introspect.NopAnnotationIntrospector;
 /**
  * Makes Jackson reject a payload that lacks what its class must have: record components and creator parameters that are
  * primitive or non-null under JSpecify are required and must not be {@code null}. Jackson's own annotations take precedence:
- * {@code @JsonProperty(isRequired = FALSE)} and {@code @JsonSetter(nulls = …)}. Kotlin's classes are left to its module.
+ * {@code @JsonProperty(isRequired = FALSE)} and {@code @JsonSetter(nulls = …)}. Kotlin's classes are left to its module. What a
+ * record must have is always written, also by a mapper that leaves out empty values or zeros.
  */
 final class RequiredProperties extends NopAnnotationIntrospector {
     private static final long serialVersionUID = 1L;
+    private static final JsonInclude.Value ALWAYS =
+            JsonInclude.Value.construct(JsonInclude.Include.ALWAYS, JsonInclude.Include.USE_DEFAULTS);
 
     @Override
     public @Nullable Boolean hasRequiredMarker(MapperConfig<?> config, AnnotatedMember member) {
@@ -36,6 +42,29 @@ final class RequiredProperties extends NopAnnotationIntrospector {
     @Override
     public JsonSetter.Value findSetterInfo(MapperConfig<?> config, Annotated annotated) {
         return isRequired(annotated) ? JsonSetter.Value.forValueNulls(Nulls.FAIL) : JsonSetter.Value.empty();
+    }
+
+    @Override
+    public JsonInclude.Value findPropertyInclusion(MapperConfig<?> config, Annotated annotated) {
+        boolean isWritten = annotated instanceof AnnotatedMember member && isRequiredComponent(member);
+        return isWritten ? ALWAYS : JsonInclude.Value.empty();
+    }
+
+    /** Whether it reads a component of a record that must have it: an accessor or a field. */
+    private static boolean isRequiredComponent(AnnotatedMember member) {
+        Class<?> declaring = member.getDeclaringClass();
+        return !(member instanceof AnnotatedParameter)
+                && declaring.isRecord()
+                && !isOptional(member)
+                && !KotlinDetector.isKotlinType(declaring)
+                && Stream.of(declaring.getRecordComponents())
+                        .filter(component -> component.getName().equals(member.getName()))
+                        .anyMatch(component -> isRequired(component, declaring));
+    }
+
+    private static boolean isRequired(RecordComponent component, Class<?> declaring) {
+        return component.getType().isPrimitive()
+                || (!canBeEmpty(component.getType()) && isNonNull(component.getAnnotatedType(), declaring, declaring));
     }
 
     private static boolean isRequired(Annotated annotated) {
@@ -54,14 +83,18 @@ final class RequiredProperties extends NopAnnotationIntrospector {
         if (declared.getType().isPrimitive()) {
             return true;
         }
-        // Its absence has a value.
-        boolean canBeEmpty = declared.getType().getName().startsWith("java.util.Optional");
-        return !canBeEmpty && isNonNull(annotatedType(declared, parameter.getIndex(), declaring), executable);
+        return !canBeEmpty(declared.getType())
+                && isNonNull(annotatedType(declared, parameter.getIndex(), declaring), executable, declaring);
     }
 
-    private static boolean isOptional(AnnotatedParameter parameter) {
-        @Nullable JsonProperty property = parameter.getAnnotation(JsonProperty.class);
-        @Nullable JsonSetter setter = parameter.getAnnotation(JsonSetter.class);
+    /** Whether its absence has a value. */
+    private static boolean canBeEmpty(Class<?> type) {
+        return type.getName().startsWith("java.util.Optional");
+    }
+
+    private static boolean isOptional(AnnotatedMember member) {
+        @Nullable JsonProperty property = member.getAnnotation(JsonProperty.class);
+        @Nullable JsonSetter setter = member.getAnnotation(JsonSetter.class);
         return (property != null && property.isRequired() == OptBoolean.FALSE)
                 || (setter != null && setter.nulls() != Nulls.DEFAULT);
     }
@@ -74,16 +107,16 @@ final class RequiredProperties extends NopAnnotationIntrospector {
         return isComponent ? declaring.getRecordComponents()[index].getAnnotatedType() : parameter.getAnnotatedType();
     }
 
-    private static boolean isNonNull(AnnotatedType type, Executable creator) {
+    private static boolean isNonNull(AnnotatedType type, AnnotatedElement scope, Class<?> declaring) {
         if (type.isAnnotationPresent(Nullable.class) || type.getType() instanceof TypeVariable<?>) {
             return false;
         }
-        return type.isAnnotationPresent(NonNull.class) || isNullMarked(creator);
+        return type.isAnnotationPresent(NonNull.class) || isNullMarked(scope, declaring);
     }
 
-    /** Whether the closest annotated scope of the creator is null-marked: itself, its classes, their package, their module. */
-    private static boolean isNullMarked(Executable creator) {
-        @Nullable AnnotatedElement scope = creator;
+    /** Whether the closest annotated scope is null-marked: a creator, its classes, their package, their module. */
+    private static boolean isNullMarked(AnnotatedElement innermost, Class<?> declaring) {
+        @Nullable AnnotatedElement scope = innermost;
         while (scope != null) {
             if (scope.isAnnotationPresent(NullUnmarked.class)) {
                 return false;
@@ -93,7 +126,7 @@ final class RequiredProperties extends NopAnnotationIntrospector {
             }
             scope = enclosing(scope);
         }
-        return creator.getDeclaringClass().getModule().isAnnotationPresent(NullMarked.class);
+        return declaring.getModule().isAnnotationPresent(NullMarked.class);
     }
 
     private static @Nullable AnnotatedElement enclosing(AnnotatedElement scope) {

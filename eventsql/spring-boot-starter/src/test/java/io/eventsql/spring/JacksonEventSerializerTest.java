@@ -3,6 +3,7 @@ package io.eventsql.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
@@ -10,7 +11,12 @@ import java.lang.reflect.Type;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.NullMarked;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.core.ParameterizedTypeReference;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -29,6 +35,29 @@ class JacksonEventSerializerTest {
         assertThat(event.key()).isEqualTo("4711");
         assertThat(event.text()).isEqualTo("{\"id\":\"4711\",\"total\":3}");
         assertThat(event.headers()).isEqualTo(Map.of("content-type", "application/json"));
+    }
+
+    @NullMarked
+    record Basket(
+            int total,
+            String coupon,
+            List<String> lines,
+            @Nullable String note,
+            Optional<String> gift) {}
+
+    /** As Spring's {@code spring.jackson.default-property-inclusion} does. */
+    @ParameterizedTest
+    @EnumSource(names = {"NON_EMPTY", "NON_DEFAULT", "NON_NULL"})
+    void serialize_mapperLeavesOutEmptyValues_whatIsRequiredIsWritten(JsonInclude.Include inclusion) {
+        EventSerializer sparse = new JacksonEventSerializer(JsonMapper.builder()
+                .changeDefaultPropertyInclusion(value -> value.withValueInclusion(inclusion))
+                .build());
+        Basket empty = new Basket(0, "", List.of(), null, Optional.empty());
+
+        Event event = sparse.serialize("baskets", OutgoingEvent.of(empty));
+
+        assertThat(event.text()).contains("total", "coupon", "lines").doesNotContain("note");
+        assertThat(sparse.deserialize(stored(event.text()), Basket.class)).isEqualTo(empty);
     }
 
     @Test
