@@ -36,9 +36,11 @@ record SourceSettings(
         return EventReader.connect(urls, user, password, reader);
     }
 
-    /** Shows no password. */
+    /** Shows no password: URLs without their parameters, of which some are passwords. */
     @Override
     public String toString() {
-        return "stream " + stream + " in " + urls + " from " + start + (end == null ? "" : " until " + end);
+        List<String> shownUrls =
+                urls.stream().map(url -> url.replaceFirst("\\?.*", "")).toList();
+        return "stream " + stream + " in " + shownUrls + " from " + start + (end == null ? "" : " until " + end);
     }
 }

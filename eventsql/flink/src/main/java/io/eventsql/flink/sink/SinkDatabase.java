@@ -206,6 +206,11 @@ final class SinkDatabase implements AutoCloseable {
             isCommitted = true;
             SinkErrors.requireNoDoubt(current.getWarnings());
             return result;
+        } catch (SQLException e) {
+            if (SinkErrors.isReadOnly(e)) { // a new connection may lead to the primary
+                close();
+            }
+            throw e;
         } finally {
             if (!isCommitted) {
                 rollback(current);

@@ -15,6 +15,7 @@ final class SinkErrors {
     private static final String OTHER_STREAM = "ES012";
     private static final String TIME_LIMIT = "ES013";
     private static final String KEY_RESERVED = "ES022";
+    private static final String READ_ONLY = "25006";
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */
     private static final String SEGMENT_END = "eventsql_end";
@@ -41,6 +42,11 @@ final class SinkErrors {
             case NO_PARTITION, OTHER_INCARNATION, OTHER_STREAM -> true;
             default -> false;
         };
+    }
+
+    /** Returns whether the connection leads to a server that accepts no writes, such as a former primary. */
+    static boolean isReadOnly(SQLException e) {
+        return state(e).equals(READ_ONLY);
     }
 
     /** Returns whether the partition needs a further segment. */
@@ -71,7 +77,7 @@ final class SinkErrors {
             case "", "01", "08", "40", "53", "57", "58" -> true;
             default ->
                 switch (state) {
-                    case "55P03", "25006", "25P03", "25P04", "XX001", "XX002", TIME_LIMIT, KEY_RESERVED -> true;
+                    case "55P03", READ_ONLY, "25P03", "25P04", "XX001", "XX002", TIME_LIMIT, KEY_RESERVED -> true;
                     default -> false;
                 };
         };

@@ -33,9 +33,11 @@ record SinkSettings(
         return guarantee == DeliveryGuarantee.EXACTLY_ONCE;
     }
 
-    /** Shows no password. */
+    /** Shows no password: URLs without their parameters, of which some are passwords. */
     @Override
     public String toString() {
-        return "stream " + stream + " in " + urls + " by sink " + sink;
+        List<String> shownUrls =
+                urls.stream().map(url -> url.replaceFirst("\\?.*", "")).toList();
+        return "stream " + stream + " in " + shownUrls + " by sink " + sink;
     }
 }

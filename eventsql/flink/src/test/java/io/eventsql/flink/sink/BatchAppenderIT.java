@@ -154,6 +154,26 @@ class BatchAppenderIT {
         assertThat(values("restarted")).containsExactly("a", "b");
     }
 
+    /** As after a failover, while the address of the primary still leads to the former one. */
+    @Test
+    void append_connectionIsReadOnly_opensAnotherOne() throws Exception {
+        fixture.eventSql.createStream(StreamSpec.of("read_only").withPartitions(1));
+        String role = "read_only_" + System.nanoTime();
+        SinkSettings settings = SinkFixture.settings(
+                fixture.urls(), role, "secret", "read_only", DeliveryGuarantee.EXACTLY_ONCE, Duration.ofSeconds(30));
+        try (Connection admin = FlinkFixture.server().adminDataSource().getConnection();
+                Statement statement = admin.createStatement();
+                BatchAppender appender = new BatchAppender(settings)) {
+            statement.execute("CREATE ROLE " + role + " LOGIN PASSWORD 'secret' IN ROLE "
+                    + FlinkFixture.server().username());
+            statement.execute("ALTER ROLE " + role + " SET default_transaction_read_only = on");
+            appender.findRoutes(); // opens the connections
+            statement.execute("ALTER ROLE " + role + " RESET default_transaction_read_only");
+            appender.append(List.of(batch("read_only", UUID.randomUUID(), 1, new Target(0, 0), "a")));
+        }
+        assertThat(values("read_only")).containsExactly("a");
+    }
+
     @Test
     void append_signalsConsumersOnce() throws Exception {
         fixture.eventSql.createStream(StreamSpec.of("signalled").withPartitions(2));
