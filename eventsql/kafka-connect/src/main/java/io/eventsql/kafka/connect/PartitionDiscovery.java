@@ -24,13 +24,16 @@ final class PartitionDiscovery implements AutoCloseable {
     private final ScheduledExecutorService timer;
     /** The partitions that the tasks were given; empty before. */
     private volatile List<StreamPartition> assigned = List.of();
+    /** Whether partitions were asked for, found or not. */
+    private volatile boolean isAsked;
 
     private @Nullable EventReader reader;
 
     /**
      * Starts looking for other partitions once {@link #assign} was called.
      *
-     * @param onChange called on a thread of its own, with each poll that finds others, until they are assigned
+     * @param onChange called on a thread of its own, with each poll that finds other partitions than the tasks have, until
+     *     they are assigned
      * @param onFailure called on the same thread if the databases given are not all that have events: the running tasks read
      *     the others, and would not notice
      */
@@ -62,9 +65,19 @@ final class PartitionDiscovery implements AutoCloseable {
                 .toList();
     }
 
-    /** Returns the partitions, and considers them assigned. */
+    /**
+     * Returns the partitions, and considers them assigned. If they cannot be found, the next poll that finds them reports
+     * a change, because a standalone worker does not ask again by itself.
+     */
     List<StreamPartition> assign() {
+        isAsked = true;
         List<StreamPartition> found = find();
+        if (config.keepsPartitions() && !found.equals(assigned)) {
+            LOG.info(
+                    "With {}=same, topics need these numbers of partitions; tasks wait silently for missing ones: {}",
+                    ConnectorConfig.TOPIC_PARTITION,
+                    config.topics().partitionsNeeded(found));
+        }
         assigned = found;
         return found;
     }
@@ -72,8 +85,8 @@ final class PartitionDiscovery implements AutoCloseable {
     private void compare() {
         try {
             List<StreamPartition> before = assigned;
-            if (!before.isEmpty() && !find().equals(before)) {
-                LOG.info("The partitions of {} have changed; the tasks are configured anew", config.source());
+            if (isAsked && !find().equals(before)) {
+                LOG.info("The partitions of {} are not those of its tasks, which are configured anew", config.source());
                 onChange.run();
             }
         } catch (ShardIdentityException e) {

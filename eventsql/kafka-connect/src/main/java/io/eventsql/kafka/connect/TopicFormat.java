@@ -1,7 +1,9 @@
 package io.eventsql.kafka.connect;
 
 import io.eventsql.reader.StreamPartition;
+import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.kafka.common.config.ConfigException;
@@ -37,6 +39,15 @@ final class TopicFormat {
                 String.valueOf(partition.shard()),
                 "partition",
                 String.valueOf(partition.partition()));
+    }
+
+    /** Returns how many partitions each topic needs, by name, if records keep the partitions of their events. */
+    Map<String, Integer> partitionsNeeded(List<StreamPartition> partitions) {
+        Map<String, Integer> needed = new TreeMap<>();
+        for (StreamPartition partition : partitions) {
+            needed.merge(topic(partition), partition.partition() + 1, Math::max);
+        }
+        return needed;
     }
 
     String topic(StreamPartition partition) {

@@ -117,6 +117,22 @@ class ConnectorConfigTest {
         assertThat(format.topic(new StreamPartition("a.b", 1, 3))).isEqualTo("events.a.b-1.3");
     }
 
+    /** Of the shards, the one with the most partitions decides. */
+    @Test
+    void topicFormat_partitionsAreKept_topicsNeedAsMany() {
+        List<StreamPartition> partitions = List.of(
+                new StreamPartition("orders", 0, 0),
+                new StreamPartition("orders", 1, 0),
+                new StreamPartition("orders", 1, 3),
+                new StreamPartition("payments", 0, 1));
+
+        ConnectorConfig each = ConnectorConfig.ofConnector(MINIMAL);
+        ConnectorConfig joined = ConnectorConfig.ofConnector(with("topic.format", "all"));
+
+        assertThat(each.topics().partitionsNeeded(partitions)).isEqualTo(Map.of("orders", 4, "payments", 2));
+        assertThat(joined.topics().partitionsNeeded(partitions)).isEqualTo(Map.of("all", 4));
+    }
+
     @Test
     void task_hasItsPartitions() {
         assertThat(ConnectorConfig.ofTask(with("task.partitions", "orders/0/3,payments/1/0"))

@@ -7,6 +7,10 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.StreamSpec;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -328,6 +332,30 @@ class EventSqlSourceIT {
             assertThat(worker.errors).isEmpty();
         } finally {
             connector.stop();
+        }
+    }
+
+    /** A standalone worker asks once: nothing would be read, without a word, also when the database responds again. */
+    @Test
+    void discovery_databaseUnavailableWhenTasksWereAskedFor_requestsThemLater() throws SQLException {
+        create("late", 1, 1);
+        Map<String, String> properties =
+                fixture.properties("late", "discovery.interval.ms", "5", "connection.timeout.ms", "500");
+        try (Connection locking = DriverManager.getConnection(
+                        fixture.urls().get(0),
+                        properties.get("connection.user"),
+                        properties.get("connection.password"));
+                Statement statement = locking.createStatement()) {
+            locking.setAutoCommit(false);
+            statement.execute("LOCK TABLE eventsql.shard IN ACCESS EXCLUSIVE MODE");
+            EventSqlSourceConnector connector = worker.connector(properties);
+            try {
+                assertThatExceptionOfType(RetriableException.class).isThrownBy(() -> connector.taskConfigs(8));
+                locking.rollback();
+                await().atMost(Duration.ofSeconds(30)).until(() -> worker.reconfigurations.get() > 0);
+            } finally {
+                connector.stop();
+            }
         }
     }
 
