@@ -94,7 +94,7 @@ public interface ContinuousAggregate extends AutoCloseable {
      * @param from the first window starts here or later
      * @param below the last window starts earlier
      * @param max the maximum number of windows, 1 to {@value #WINDOWS_MAX}
-     * @throws EventSqlException if a shard is unavailable
+     * @throws EventSqlException if a shard is unavailable, or one was added whose database this process was not given
      */
     List<Window> windows(Instant from, Instant below, int max);
 
@@ -109,26 +109,27 @@ public interface ContinuousAggregate extends AutoCloseable {
      * Returns which events are aggregated, ordered by shard and partition, the serving generation first; partitions without an event
      * are left out.
      *
-     * @throws EventSqlException if a shard is unavailable
+     * @throws EventSqlException if a shard is unavailable, or one was added whose database this process was not given
      */
     List<Coverage> coverage();
 
     /**
      * Begins to rebuild the aggregate from the events that the log still has, on all shards, and returns at once. Readers see
      * the old results, which are kept up to date, until the new ones have caught up. All members share the work, and continue it if this
-     * process ends. Has no effect on a rebuild that has begun.
+     * process ends. What retention removes before it is counted anew is left out. Has no effect on a rebuild that has begun.
      *
      * <p>Call it after the declared functions have changed, when all members have the new ones, and after an erasure.
      *
      * @throws InvalidInputException if the pool of a shard is too small for twice the {@link ContinuousAggregateSpec#concurrency()}
-     * @throws EventSqlException if a shard is unavailable; what has begun is continued
+     * @throws EventSqlException if one was added whose database this process was not given, before any change; if a shard is
+     *     unavailable, and then what has begun is continued
      */
     void rebuild();
 
     /**
      * Returns whether a shard does not serve the results of the last {@link #rebuild()} yet.
      *
-     * @throws EventSqlException if a shard is unavailable
+     * @throws EventSqlException if a shard is unavailable, or one was added whose database this process was not given
      */
     boolean isRebuilding();
 

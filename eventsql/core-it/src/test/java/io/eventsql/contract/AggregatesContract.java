@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.ConsumerSpec;
 import io.eventsql.ContinuousAggregate;
 import io.eventsql.ContinuousAggregate.Coverage;
 import io.eventsql.ContinuousAggregate.Window;
@@ -11,6 +12,7 @@ import io.eventsql.ContinuousAggregateSpec;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
+import io.eventsql.OutOfRangePolicy;
 import io.eventsql.Retention;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
@@ -147,18 +149,8 @@ abstract class AggregatesContract extends AggregateFixture {
         try (ContinuousAggregate aggregate = eventSql.startContinuousAggregate(spec)) {
             awaitModel(aggregate);
             List<Window> before = windows(aggregate);
-            eventSql.alterStream(stored(StreamSpec.of(stream)
-                    .withPartitions(1)
-                    .withSegmentSize(100)
-                    .withRetention(Retention.FOREVER.withMaxEvents(150))));
+            expire(stream);
             eventSql.erase(stream, "order-7");
-            for (DataSource database : cluster.dataSources()) {
-                await().atMost(DEADLINE)
-                        .until(
-                                () -> Sql.query(database, "SELECT eventsql.expire_v1()")
-                                        .getFirst(),
-                                step -> step.equals("finished") || step.equals("idle"));
-            }
             assertThat(windows(aggregate)).isEqualTo(before);
             aggregate.rebuild();
             await().atMost(DEADLINE).until(() -> !aggregate.isRebuilding());
@@ -172,6 +164,52 @@ abstract class AggregatesContract extends AggregateFixture {
                                     .get(covered.shard())
                                     .logStart())
                             .isPositive());
+        }
+    }
+
+    /** The process that began the rebuild has ended before retention removed the first segments. */
+    @Test
+    void rebuild_retentionOvertakesIt_coversWhatIsLeft() throws SQLException {
+        String stream = newStream(StreamSpec.of(newName()).withPartitions(1).withSegmentSize(100));
+        ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
+        publish(stream, 600 * shards);
+        String former;
+        try (ContinuousAggregate aggregate = eventSql.startContinuousAggregate(spec)) {
+            awaitModel(aggregate);
+            former = aggregate.consumerName();
+        }
+        int generation = Integer.parseInt(former.substring(former.lastIndexOf('_') + 1)) + 1;
+        String consumer = "aggregate_" + spec.name() + "_" + generation;
+        eventSql.subscribe(ConsumerSpec.of(stream, consumer), event -> {}).close();
+        eventSql.consumer(stream, consumer).seek(StartPosition.EARLIEST);
+        cluster.execute("UPDATE \"" + spec.name() + "__state\" SET rebuilding = " + generation);
+        expire(stream);
+        try (EventSql process = cluster.open();
+                ContinuousAggregate aggregate = process.startContinuousAggregate(spec)) {
+            await().atMost(DEADLINE).until(() -> !aggregate.isRebuilding());
+            assertThat(windows(aggregate)).isEqualTo(AggregateModel.windows(remaining(stream)));
+            await().atMost(DEADLINE)
+                    .untilAsserted(() -> assertThat(process.subscriptions())
+                            .singleElement()
+                            .satisfies(member -> {
+                                assertThat(member.spec().name()).isEqualTo(consumer);
+                                assertThat(member.spec().outOfRangePolicy()).isEqualTo(OutOfRangePolicy.FAIL);
+                            }));
+        }
+    }
+
+    /** Lets the events of a stream with one partition and segments of 100 events expire, except some 150 of each shard. */
+    private void expire(String stream) throws SQLException {
+        eventSql.alterStream(stored(StreamSpec.of(stream)
+                .withPartitions(1)
+                .withSegmentSize(100)
+                .withRetention(Retention.FOREVER.withMaxEvents(150))));
+        for (DataSource database : cluster.dataSources()) {
+            await().atMost(DEADLINE)
+                    .until(
+                            () -> Sql.query(database, "SELECT eventsql.expire_v1()")
+                                    .getFirst(),
+                            step -> step.equals("finished") || step.equals("idle"));
         }
     }
 

@@ -4,6 +4,7 @@ import io.eventsql.ContinuousAggregate;
 import io.eventsql.ContinuousAggregateSpec;
 import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
+import io.eventsql.OutOfRangePolicy;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AggregateRows;
@@ -63,7 +64,7 @@ final class AggregateMember implements ContinuousAggregate {
     /** What the aggregate needs of the consumers of this process. */
     interface Consumers {
         /** Starts a member of a generation's consumer. */
-        Subscription start(int generation, PageCounter counter);
+        Subscription start(int generation, OutOfRangePolicy outOfRange, PageCounter counter);
 
         /** Returns the name of a generation's consumer. */
         String name(int generation);
@@ -173,7 +174,9 @@ final class AggregateMember implements ContinuousAggregate {
 
     private void runOnly(Set<Integer> wanted) {
         running.entrySet().removeIf(entry -> {
-            boolean ends = !wanted.contains(entry.getKey()) || !entry.getValue().isRunning();
+            boolean ends = !wanted.contains(entry.getKey())
+                    || !entry.getValue().isRunning()
+                    || entry.getValue().spec().outOfRangePolicy() != outOfRange(entry.getKey());
             if (ends) {
                 if (!entry.getValue().close(PAGE_TIME_MAX)) {
                     ending.add(entry.getValue());
@@ -243,6 +246,7 @@ final class AggregateMember implements ContinuousAggregate {
 
     private <T> List<T> onAll(String action, Reading<T> reading) {
         List<T> results = new ArrayList<>();
+        generations.requireAllShards(action + " aggregate " + spec.name() + " failed");
         for (Shard shard : generations.shards()) {
             try {
                 results.add(reading.read(shard));
@@ -301,7 +305,13 @@ final class AggregateMember implements ContinuousAggregate {
     }
 
     private Subscription start(int generation) {
-        return consumers.start(generation, new PageCounter(spec, rows, generation));
+        return consumers.start(generation, outOfRange(generation), new PageCounter(spec, rows, generation));
+    }
+
+    /** A rebuild leaves out what retention removes before it is counted; results that all shards serve stay complete. */
+    private OutOfRangePolicy outOfRange(int generation) {
+        boolean isRebuilt = states.values().stream().anyMatch(state -> state.generation() < generation);
+        return isRebuilt ? OutOfRangePolicy.EARLIEST : OutOfRangePolicy.FAIL;
     }
 
     @Override

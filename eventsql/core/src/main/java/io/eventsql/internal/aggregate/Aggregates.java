@@ -5,6 +5,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.ContinuousAggregate;
 import io.eventsql.ContinuousAggregateSpec;
 import io.eventsql.EventSqlException;
+import io.eventsql.OutOfRangePolicy;
 import io.eventsql.Subscription;
 import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.internal.shard.Shard;
@@ -112,11 +113,12 @@ public final class Aggregates {
         }
 
         @Override
-        public Subscription start(int generation, PageCounter counter) {
+        public Subscription start(int generation, OutOfRangePolicy outOfRange, PageCounter counter) {
             return subscribe.apply(
                     ConsumerSpec.of(spec.stream(), name(generation))
                             .withPageEvents(PAGE_EVENTS)
-                            .withConcurrency(spec.concurrency()),
+                            .withConcurrency(spec.concurrency())
+                            .withOutOfRangePolicy(outOfRange),
                     counter);
         }
 

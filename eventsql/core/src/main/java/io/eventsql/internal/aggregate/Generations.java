@@ -15,6 +15,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -44,6 +45,23 @@ final class Generations {
     private final AggregateTables tables;
     private final IntFunction<String> consumerNames;
     private final Set<Shard> prepared = ConcurrentHashMap.newKeySet();
+    /** Of each shard, how far the new generation was when the old one had waited for it in vain. */
+    private final Map<Shard, Lag> inVain = new ConcurrentHashMap<>();
+
+    /**
+     * How far the new generation is behind the old one.
+     *
+     * @param events in all partitions
+     * @param offsets its offsets in the partitions in which it is behind
+     */
+    private record Lag(long events, Map<Integer, Long> offsets) {
+        private static final Lag NONE = new Lag(0, Map.of());
+
+        /** Returns whether there is a partition in which it has handled nothing since. */
+        boolean isStuckSince(Lag earlier) {
+            return !Collections.disjoint(offsets.entrySet(), earlier.offsets.entrySet());
+        }
+    }
 
     /** @param consumerNames returns the name of a generation's consumer */
     Generations(Shards shards, ContinuousAggregateSpec spec, StreamSpec stream, IntFunction<String> consumerNames) {
@@ -162,15 +180,18 @@ final class Generations {
             return;
         }
         int id = streamId.getAsInt();
-        if (shard.require().read(c -> lag(c, shard, id, state.generation(), generation)) > WAIT_LAG_EVENTS) {
+        Lag before = shard.require().read(c -> lag(c, shard, id, state.generation(), generation));
+        if (before.events() > WAIT_LAG_EVENTS || before.isStuckSince(inVain.getOrDefault(shard, Lag.NONE))) {
             return;
         }
         // Two generations under load are hardly ever at the same offsets by themselves: the old one waits.
         shard.require().transactionIf(connection -> {
             tables.lockCoverage(connection, state.generation());
             long deadline = System.nanoTime() + WAIT_NANOS;
-            while (lag(connection, shard, id, state.generation(), generation) > 0) {
+            Lag lag = lag(connection, shard, id, state.generation(), generation);
+            while (lag.events() > 0) {
                 if (System.nanoTime() > deadline) {
+                    inVain.put(shard, lag);
                     return false;
                 }
                 try {
@@ -179,14 +200,15 @@ final class Generations {
                     Thread.currentThread().interrupt();
                     return false;
                 }
+                lag = lag(connection, shard, id, state.generation(), generation);
             }
             tables.serve(connection, generation);
             return true;
         });
     }
 
-    /** Returns how many events the new generation is behind the old one, or behind the heads if that has no consumer. */
-    private long lag(Connection connection, Shard shard, int streamId, int old, int generation) throws SQLException {
+    /** Returns how far the new generation is behind the old one, or behind the heads if that has no consumer. */
+    private Lag lag(Connection connection, Shard shard, int streamId, int old, int generation) throws SQLException {
         Map<Integer, Long> target = offsets(connection, shard, streamId, old);
         if (target.isEmpty()) {
             shard.tables()
@@ -195,15 +217,19 @@ final class Generations {
                     .forEach(head -> target.put(head.partition(), head.head()));
         }
         Map<Integer, Long> reached = offsets(connection, shard, streamId, generation);
-        long lag = 0;
+        long events = 0;
+        Map<Integer, Long> behind = new HashMap<>();
         for (Map.Entry<Integer, Long> partition : target.entrySet()) {
             Long offset = reached.get(partition.getKey());
             if (offset == null) {
-                return Long.MAX_VALUE; // its consumer has not begun
+                return new Lag(Long.MAX_VALUE, Map.of()); // its consumer has not begun
             }
-            lag += Math.max(0, partition.getValue() - offset);
+            if (offset < partition.getValue()) {
+                events += partition.getValue() - offset;
+                behind.put(partition.getKey(), offset);
+            }
         }
-        return lag;
+        return new Lag(events, behind);
     }
 
     private Map<Integer, Long> offsets(Connection connection, Shard shard, int streamId, int generation) {
@@ -261,5 +287,10 @@ final class Generations {
     /** Returns the shards, by number. */
     List<Shard> shards() {
         return shards.all();
+    }
+
+    /** See {@link Shards#requireAllGiven}. */
+    void requireAllShards(String failure) {
+        shards.requireAllGiven(failure);
     }
 }

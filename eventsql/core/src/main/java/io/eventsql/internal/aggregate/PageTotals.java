@@ -98,13 +98,14 @@ final class PageTotals {
         if (key == null) {
             return null;
         }
-        int bytes = key.getBytes(StandardCharsets.UTF_8).length;
-        if (bytes > ContinuousAggregateSpec.KEY_BYTES_MAX || key.indexOf('\0') >= 0) {
+        byte[] utf8 = key.getBytes(StandardCharsets.UTF_8);
+        if (utf8.length > ContinuousAggregateSpec.KEY_BYTES_MAX || key.indexOf('\0') >= 0) {
             throw new IllegalArgumentException(
                     "the aggregate's key must have at most " + ContinuousAggregateSpec.KEY_BYTES_MAX
-                            + " bytes of UTF-8 and no NUL, but has " + bytes + " bytes");
+                            + " bytes of UTF-8 and no NUL, but has " + utf8.length + " bytes");
         }
-        return key;
+        // As it is stored: keys that end in halves of different characters may be the same there.
+        return new String(utf8, StandardCharsets.UTF_8);
     }
 
     private static @Nullable BigDecimal decimal(@Nullable Number number) {

@@ -79,6 +79,19 @@ class PageTotalsTest {
                 .isCloseTo(new BigDecimal("1.9714"), org.assertj.core.data.Offset.offset(new BigDecimal("0.0001")));
     }
 
+    /** A statement cannot add to a row twice. */
+    @Test
+    void keys_endInHalvesOfCharacters_areOneAsInTheDatabase() throws EventFailedException {
+        List<Partial> partials = PageTotals.of(
+                SPEC.withKey(event -> event.text().substring(0, 2)),
+                List.of(
+                        event("k", "a\uD83D\uDE00", "2026-01-01T00:00:00Z"),
+                        event("k", "a\uD83C\uDF55", "2026-01-01T00:00:01Z")));
+        assertThat(partials)
+                .extracting(Partial::key, Partial::events)
+                .containsExactly(org.assertj.core.groups.Tuple.tuple("a?", 2L));
+    }
+
     @Test
     void events_withoutValueOrFiltered_addNothing() throws EventFailedException {
         List<Partial> partials = PageTotals.of(
