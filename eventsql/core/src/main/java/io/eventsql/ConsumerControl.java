@@ -9,8 +9,8 @@ import java.util.List;
  * the next heartbeat.
  *
  * <p>All methods throw {@link EventSqlException} if a shard is unavailable. Changes already made on other shards remain;
- * the call can be retried. Those that change something also throw it, before any change, if a shard was added whose database this
- * process was not given. Thread-safe.
+ * the call can be retried. They also throw it, before any change, if a shard was added whose database this process was not given.
+ * Thread-safe.
  */
 public interface ConsumerControl {
     /**

@@ -932,7 +932,7 @@ public final class EventSql implements AutoCloseable {
      * Returns the committed position of a consumer in each partition, ordered by shard and partition; an empty list if it
      * was never started. {@link ConsumerControl#state} has more detail.
      *
-     * @throws EventSqlException if a shard is unavailable
+     * @throws EventSqlException if a shard is unavailable, or one was added whose database this process was not given
      */
     public List<ConsumerPosition> positions(String stream, String consumer) {
         return consumers.positions(

@@ -7,6 +7,8 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerControl;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.ContinuousAggregate;
+import io.eventsql.ContinuousAggregateSpec;
 import io.eventsql.ErasureSpec;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
@@ -376,19 +378,28 @@ class MoveShardsIT {
         }
         assertThat(handled.texts()).doesNotContainAnyElementsOf(failed);
         ConsumerControl control = two.consumer(STREAM, "c");
-        Map<String, ThrowingCallable> calls = Map.of(
-                "erase", () -> two.erase(ErasureSpec.of(STREAM, "key-1")),
-                "seek", () -> control.seek(StartPosition.EARLIEST),
-                "pause", control::pause,
-                "delete", control::delete,
-                "clear", () -> two.previewClear(STREAM),
-                "deleteStream", () -> two.previewDeleteStream(STREAM),
-                "grow", () -> two.grow(STREAM, 20),
-                "alter", () -> two.alterStream(stream()));
+        ContinuousAggregate aggregate = two.startContinuousAggregate(
+                ContinuousAggregateSpec.of("counts", STREAM).withMeasure("n", event -> 1));
+        Map<String, ThrowingCallable> calls = Map.ofEntries(
+                Map.entry("erase", () -> two.erase(ErasureSpec.of(STREAM, "key-1"))),
+                Map.entry("seek", () -> control.seek(StartPosition.EARLIEST)),
+                Map.entry("pause", control::pause),
+                Map.entry("delete", control::delete),
+                Map.entry("state", control::state),
+                Map.entry("parkedEvents", () -> control.parkedEvents(10)),
+                Map.entry("positions", () -> two.positions(STREAM, "c")),
+                Map.entry("windows", () -> aggregate.windows(Instant.EPOCH, Instant.now(), 10)),
+                Map.entry("rebuild", aggregate::rebuild),
+                Map.entry("clear", () -> two.previewClear(STREAM)),
+                Map.entry("deleteStream", () -> two.previewDeleteStream(STREAM)),
+                Map.entry("grow", () -> two.grow(STREAM, 20)),
+                Map.entry("alter", () -> two.alterStream(stream())));
         calls.forEach((name, call) -> assertThatThrownBy(call)
                 .as(name)
                 .isInstanceOf(EventSqlException.class)
                 .hasMessageContaining("the database of shard2 is not among the data sources"));
+        assertThat(two.consumers().unavailableShards())
+                .hasEntrySatisfying("shard2", why -> assertThat(why).contains("not among the data sources"));
         assertThatThrownBy(() -> open(2))
                 .isInstanceOf(ShardIdentityException.class)
                 .hasMessageContaining("3 shards");

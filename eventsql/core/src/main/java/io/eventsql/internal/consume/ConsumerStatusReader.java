@@ -59,6 +59,7 @@ public final class ConsumerStatusReader {
                 unavailable.put(shard.name(), String.valueOf(e.getMessage()));
             }
         }
+        shards.lacking().forEach(shard -> unavailable.put(shard, "its database is " + Shards.NOT_GIVEN));
         List<ConsumerStatus> consumers = new ArrayList<>();
         streams.forEach((stream, ofStream) ->
                 ofStream.forEach((consumer, collected) -> consumers.add(collected.status(stream, consumer))));

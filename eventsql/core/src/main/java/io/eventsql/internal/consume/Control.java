@@ -48,6 +48,7 @@ final class Control implements ConsumerControl {
 
     @Override
     public List<PartitionState> state() {
+        requireAllShards("read the state of");
         List<PartitionState> states = new ArrayList<>();
         for (Shard shard : shards.all()) {
             transactions
@@ -103,6 +104,7 @@ final class Control implements ConsumerControl {
     @Override
     public List<ParkedEvent> parkedEvents(int max) {
         requireMax(max);
+        requireAllShards("read the parked events of");
         List<ParkedEvent> events = new ArrayList<>();
         for (Shard shard : shards.all()) {
             if (events.size() < max) {

@@ -19,6 +19,7 @@ final class PositionReader {
 
     /** Returns the positions by shard and partition; shards that do not know the consumer yet are left out. */
     static List<ConsumerPosition> read(Shards shards, StreamSpec stream, String consumer) {
+        shards.requireAllGiven("Could not read the positions of consumer " + consumer + " of stream " + stream.name());
         List<ConsumerPosition> positions = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {

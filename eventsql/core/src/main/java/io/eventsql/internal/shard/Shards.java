@@ -39,6 +39,9 @@ import org.slf4j.LoggerFactory;
 public final class Shards {
     private static final Logger LOG = LoggerFactory.getLogger(Shards.class);
 
+    /** What is the matter with a shard of {@link #lacking()}, and what helps. */
+    public static final String NOT_GIVEN = "not among the data sources of this process. Configure it, and restart";
+
     private final ShardOpener opener;
     private final Tables tables;
     private final ShardIdentity cluster;
@@ -261,6 +264,15 @@ public final class Shards {
      * @throws EventSqlException if one was not given
      */
     public void requireAllGiven(String failure) {
+        List<String> lacking = lacking();
+        if (!lacking.isEmpty()) {
+            throw new EventSqlException(
+                    failure + ": the database of " + String.join(", ", lacking) + " is " + NOT_GIVEN);
+        }
+    }
+
+    /** Returns the names of the shards that have events, as far as the others know, and whose databases this process was not given. */
+    public List<String> lacking() {
         List<ShardIdentity> known = new ArrayList<>();
         for (Shard shard : shards) {
             try {
@@ -274,14 +286,10 @@ public final class Shards {
                 .map(ShardIdentity::names)
                 .max(Comparator.comparingInt(List::size))
                 .orElse(List.of());
-        List<String> lacking = IntStream.range(0, names.size())
+        return IntStream.range(0, names.size())
                 .filter(number -> !withoutEvents.contains(number) && !isGiven(number))
                 .mapToObj(names::get)
                 .toList();
-        if (!lacking.isEmpty()) {
-            throw new EventSqlException(failure + ": the database of " + String.join(", ", lacking)
-                    + " is not among the data sources of this process. Configure it, and restart");
-        }
     }
 
     private boolean isGiven(int number) {
