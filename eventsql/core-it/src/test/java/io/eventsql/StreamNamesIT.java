@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -118,6 +119,40 @@ class StreamNamesIT {
         assertThat(eventSql.consumer(name, "c").parkedEvents(10))
                 .hasSize(1)
                 .allSatisfy(parked -> assertThat(parked.isDeadLettered()).isTrue());
+    }
+
+    /** Another version of the C library may order text in another way. docs/operating.md says which indexes are then created anew. */
+    @Test
+    void indexes_thatTheCollationOrders_areThoseOfNames() throws SQLException {
+        List<StreamSpec> specs = List.of(
+                TestStreams.of(TestStreams.newName()).withCompaction(Compaction.DEFAULT),
+                TestStreams.of(TestStreams.newName())
+                        .withStorage(Storage.BLOCKS)
+                        .withCompaction(Compaction.DEFAULT),
+                TestStreams.of(TestStreams.newName()).withKeyVersions());
+        for (StreamSpec spec : specs) {
+            eventSql.createStream(spec);
+            eventSql.publisher().publishAll(spec.name(), events(0, 10));
+        }
+        for (DataSource database : cluster.dataSources()) {
+            assertThat(Sql.query(database, """
+                            SELECT DISTINCT c.relname || '.' || a.attname
+                            FROM pg_index i
+                            JOIN pg_class c ON c.oid = i.indrelid
+                            JOIN pg_attribute a ON a.attrelid = i.indexrelid
+                            WHERE c.relnamespace = 'eventsql'::regnamespace
+                              AND i.indcollation[a.attnum - 1] = 'pg_catalog."default"'::regcollation"""))
+                    .containsExactlyInAnyOrder(
+                            "consumer.name",
+                            "deleted_stream.name",
+                            "erasure_file.table_name",
+                            "replaced_table.table_name",
+                            "replicated_incarnation.incarnation",
+                            "segment.table_name",
+                            "stationary_stream.stream",
+                            "stream.name",
+                            "stream.table_name");
+        }
     }
 
     @Test
