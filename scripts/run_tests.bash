@@ -15,10 +15,11 @@ Usage: scripts/run_tests.bash [options] [-- maven arguments]
 Builds everything and runs every check:
   maven       ./mvnw verify: format, Error Prone, NullAway, unit and integration tests
               (against real PostgreSQL servers, no Docker needed), dependency analysis
-  python      pytest (pages in headless Chromium), ruff and mypy, in .venv; runs in parallel with maven, which
-              mostly waits, and is printed after it
+  python      pytest (pages in headless Chromium), ruff and mypy, in .venv
   language    scripts/check_language.py: no phrase of scripts/language/banned.txt outside allowed.txt
   shellcheck  over every Bash script
+
+The others run one after the other next to maven, and are printed after it.
 
 Options:
   --only STEP  run only this step; may be repeated
@@ -39,7 +40,8 @@ Exit code: 0 all good, 1 something failed, 2 wrong usage or no JDK.
 EOF
 }
 
-STEPS=(maven python language shellcheck)
+OTHERS=(python language shellcheck)
+STEPS=(maven "${OTHERS[@]}")
 QUICK_TESTS=scripts/lib/quick_tests.txt
 only=()
 quick=false
@@ -81,22 +83,21 @@ while (($#)); do
   esac
 done
 
-results=()
-exit_code=0
 reports_since=$(mktemp)
+results=$(mktemp)
 maven_output=$(mktemp)
-python_output=$(mktemp)
-python_pid=''
+others_output=$(mktemp)
+others_pid=''
 test_folder=''
-trap 'rm -f "$reports_since" "$maven_output" "$python_output"
+trap 'rm -f "$reports_since" "$results" "$maven_output" "$others_output"
   [[ -z $test_folder ]] || rm -rf "$test_folder"
-  [[ -z $python_pid ]] || kill -- "-$python_pid" 2>/dev/null || true' EXIT
+  [[ -z $others_pid ]] || kill -- "-$others_pid" 2>/dev/null || true' EXIT
 
 is_wanted() {
   ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" $1 "* ]]
 }
 
-# Runs the step $1 and records its outcome: 0 ok, 3 skipped with the reason in skip_reason, else failed.
+# Runs the step $1 and adds its outcome to the file results: 0 ok, 3 skipped with the reason in skip_reason, else failed.
 skip_reason=''
 step() {
   local name=$1 rc=0
@@ -104,21 +105,40 @@ step() {
   echo "=== $name"
   case $name in
     maven) run_maven || rc=$? ;;
-    python) run_or_finish_python || rc=$? ;;
+    python) run_python || rc=$? ;;
     language) run_language || rc=$? ;;
     shellcheck) run_shellcheck || rc=$? ;;
   esac
   case $rc in
-    0) results+=("ok      $name") ;;
-    3)
-      results+=("SKIPPED $name: $skip_reason")
-      echo "SKIPPED $name: $skip_reason"
-      ;;
-    *)
-      results+=("FAILED  $name (exit code $rc)")
-      exit_code=1
-      ;;
+    0) echo "ok      $name" >>"$results" ;;
+    3) echo "SKIPPED $name: $skip_reason" | tee -a "$results" ;;
+    *) echo "FAILED  $name (exit code $rc)" >>"$results" ;;
   esac
+}
+
+run_others() {
+  local name
+  for name in "${OTHERS[@]}"; do
+    step "$name"
+  done
+}
+
+# Starts the other steps next to maven, in a process group of their own, which can be killed as a whole.
+start_others() {
+  set -m
+  run_others </dev/null >"$others_output" 2>&1 &
+  others_pid=$!
+  set +m
+}
+
+finish_others() {
+  local rc=0
+  wait "$others_pid" || rc=$?
+  others_pid=''
+  cat "$others_output"
+  if ((rc != 0)); then
+    echo "FAILED  the steps next to maven ended early (exit code $rc)" >>"$results"
+  fi
 }
 
 # Test servers create hundreds of databases with hundreds of files each, and half of the time goes to the file system. With
@@ -200,26 +220,6 @@ install_program() {
   fi
 }
 
-# Starts the step python in parallel with maven, in a process group of its own, which can be killed as a whole.
-start_python() {
-  set -m
-  run_python </dev/null >"$python_output" 2>&1 &
-  python_pid=$!
-  set +m
-}
-
-run_or_finish_python() {
-  local rc=0
-  if [[ -z $python_pid ]]; then
-    run_python
-    return
-  fi
-  wait "$python_pid" || rc=$?
-  python_pid=''
-  cat "$python_output"
-  return "$rc"
-}
-
 run_python() {
   local rc=0
   if $quick; then
@@ -278,18 +278,21 @@ if is_wanted maven && ! $quick; then
   # Before the other steps start, because apt-get runs only once at a time.
   install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
 fi
-if is_wanted maven && is_wanted python; then
-  start_python
+if is_wanted maven; then
+  start_others
+  step maven
+  finish_others
+else
+  run_others
 fi
-for name in "${STEPS[@]}"; do
-  step "$name"
-done
 
 echo
 echo '=== summary'
-printf '%s\n' "${results[@]}"
+cat "$results"
 # Again, because the output of the other steps follows that of maven, and some logs are cut to their end.
 grep '^\[ERROR\]' "$maven_output" | cut --characters=-300 | head -n 40 || true
 print_totals
 echo "elapsed: ${SECONDS} s"
-exit "$exit_code"
+if grep --quiet '^FAILED' "$results"; then
+  exit 1
+fi

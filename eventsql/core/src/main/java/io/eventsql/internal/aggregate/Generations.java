@@ -45,8 +45,8 @@ final class Generations {
     private final AggregateTables tables;
     private final IntFunction<String> consumerNames;
     private final Set<Shard> prepared = ConcurrentHashMap.newKeySet();
-    /** Of each shard, how far the new generation was when the old one had waited for it in vain. */
-    private final Map<Shard, Lag> inVain = new ConcurrentHashMap<>();
+    /** Of each shard, how far the new generation was when the old one had waited for it without success. */
+    private final Map<Shard, Lag> lagAfterWait = new ConcurrentHashMap<>();
 
     /**
      * How far the new generation is behind the old one.
@@ -181,7 +181,7 @@ final class Generations {
         }
         int id = streamId.getAsInt();
         Lag before = shard.require().read(c -> lag(c, shard, id, state.generation(), generation));
-        if (before.events() > WAIT_LAG_EVENTS || before.isStuckSince(inVain.getOrDefault(shard, Lag.NONE))) {
+        if (before.events() > WAIT_LAG_EVENTS || before.isStuckSince(lagAfterWait.getOrDefault(shard, Lag.NONE))) {
             return;
         }
         // Two generations under load are hardly ever at the same offsets by themselves: the old one waits.
@@ -191,7 +191,7 @@ final class Generations {
             Lag lag = lag(connection, shard, id, state.generation(), generation);
             while (lag.events() > 0) {
                 if (System.nanoTime() > deadline) {
-                    inVain.put(shard, lag);
+                    lagAfterWait.put(shard, lag);
                     return false;
                 }
                 try {
