@@ -26,7 +26,7 @@ class ErasureRoleIT extends RolesFixture {
         EventSql application = open(login);
         assertThatThrownBy(() -> application.erase("orders", "k1"))
                 .isInstanceOf(EventSqlException.class)
-                .hasMessageContaining("begin_erasure_v1");
+                .hasMessageContaining("erasures_v1");
         assertThat(read(owner, "orders", 50)).noneMatch(StoredEvent::isErased);
 
         Sql.execute(

@@ -112,7 +112,7 @@ class ErasureIT extends ErasureContract {
         Set<String> phases = new HashSet<>();
         try (EventSql other = EventSql.builder(cluster.dataSources()).build();
                 Connection connection = database().getConnection()) {
-            for (int steps = 0; !phases.contains("done"); steps++) {
+            for (int steps = 0; !phases.containsAll(Set.of("files", "done")); steps++) {
                 String key = "k" + steps;
                 eventSql.publisher().publishAll(stream, List.of(event(key, random), event("other", random)));
                 UUID id = UUID.randomUUID();
@@ -139,6 +139,9 @@ class ErasureIT extends ErasureContract {
                 assertThat(readAll(stream)).allMatch(e -> e.isErased() != "other".equals(e.key()));
                 // The steps of the outbox's files are alike: the first and the last suffice.
                 steps += Math.max(0, files - 2);
+                if (phase.equals("done") && !phases.contains("files")) {
+                    steps -= 3; // the outbox had taken more steps before, because a table was locked
+                }
             }
         }
         assertThat(phases).contains("outbox-sending", "events", "copies", "files");
