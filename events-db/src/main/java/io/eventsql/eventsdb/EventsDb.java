@@ -82,7 +82,7 @@ public interface EventsDb extends AutoCloseable {
         }
         try (var connection = adminDataSource().getConnection();
                 var statement = connection.createStatement()) {
-            // By default all pages go through the buffers and the WAL: creating and dropping would take twice the time.
+            // By default all pages would go through the buffers and the WAL.
             statement.execute("CREATE DATABASE " + name + " OWNER " + username() + " TEMPLATE " + template
                     + " STRATEGY FILE_COPY");
             statement.execute("ALTER DATABASE " + name + " SET timezone TO 'UTC'");

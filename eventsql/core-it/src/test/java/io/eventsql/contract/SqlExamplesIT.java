@@ -7,16 +7,14 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.DocumentedSql;
 import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -35,8 +33,6 @@ import org.postgresql.ds.PGSimpleDataSource;
 @TestInstance(Lifecycle.PER_CLASS)
 @Timeout(120)
 class SqlExamplesIT {
-    private static final Path PAGE = Path.of("../../docs/sql.md");
-    private static final Pattern BLOCK = Pattern.compile("^```sql\n(.*?)^```", Pattern.DOTALL | Pattern.MULTILINE);
     private static final int PARTITIONS = 2;
     private static final int EVENTS = 3_000;
     private static final int PROBED_SEGMENTS_MAX = 12;
@@ -74,15 +70,8 @@ class SqlExamplesIT {
         return cluster.dataSources().get(number);
     }
 
-    /** Returns the one block of the page that contains this text. */
     private static String block(String text) throws IOException {
-        List<String> blocks = BLOCK.matcher(Files.readString(PAGE))
-                .results()
-                .map(block -> block.group(1))
-                .filter(block -> block.contains(text))
-                .toList();
-        assertThat(blocks).as("blocks with %s", text).hasSize(1);
-        return blocks.getFirst();
+        return DocumentedSql.block("sql.md", text);
     }
 
     @Test

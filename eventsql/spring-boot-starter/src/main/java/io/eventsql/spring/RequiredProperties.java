@@ -9,7 +9,6 @@ import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.AnnotatedType;
 import java.lang.reflect.Executable;
 import java.lang.reflect.Parameter;
-import java.lang.reflect.RecordComponent;
 import java.lang.reflect.TypeVariable;
 import java.util.stream.Stream;
 import org.jspecify.annotations.NonNull;
@@ -59,12 +58,8 @@ final class RequiredProperties extends NopAnnotationIntrospector {
                 && !KotlinDetector.isKotlinType(declaring)
                 && Stream.of(declaring.getRecordComponents())
                         .filter(component -> component.getName().equals(member.getName()))
-                        .anyMatch(component -> isRequired(component, declaring));
-    }
-
-    private static boolean isRequired(RecordComponent component, Class<?> declaring) {
-        return component.getType().isPrimitive()
-                || (!canBeEmpty(component.getType()) && isNonNull(component.getAnnotatedType(), declaring, declaring));
+                        .anyMatch(component ->
+                                mustBePresent(component.getType(), component.getAnnotatedType(), declaring, declaring));
     }
 
     private static boolean isRequired(Annotated annotated) {
@@ -80,16 +75,14 @@ final class RequiredProperties extends NopAnnotationIntrospector {
             return false;
         }
         Parameter declared = executable.getParameters()[parameter.getIndex()];
-        if (declared.getType().isPrimitive()) {
-            return true;
-        }
-        return !canBeEmpty(declared.getType())
-                && isNonNull(annotatedType(declared, parameter.getIndex(), declaring), executable, declaring);
+        AnnotatedType type = annotatedType(declared, parameter.getIndex(), declaring);
+        return mustBePresent(declared.getType(), type, executable, declaring);
     }
 
-    /** Whether its absence has a value. */
-    private static boolean canBeEmpty(Class<?> type) {
-        return type.getName().startsWith("java.util.Optional");
+    /** Whether a value is primitive or non-null; the absence of an {@code Optional} has a value. */
+    private static boolean mustBePresent(Class<?> raw, AnnotatedType type, AnnotatedElement scope, Class<?> declaring) {
+        boolean canBeEmpty = raw.getName().startsWith("java.util.Optional");
+        return raw.isPrimitive() || (!canBeEmpty && isNonNull(type, scope, declaring));
     }
 
     private static boolean isOptional(AnnotatedMember member) {

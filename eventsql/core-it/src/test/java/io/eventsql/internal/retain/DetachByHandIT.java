@@ -7,10 +7,9 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.EventPosition;
 import io.eventsql.Retention;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.DocumentedSql;
 import io.eventsql.fixture.Sql;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -44,11 +43,8 @@ class DetachByHandIT {
 
     @BeforeEach
     void leaveEmptyTables() throws IOException {
-        String document = Files.readString(Path.of("../../docs/retention.md"));
-        int detach = document.indexOf("DETACH PARTITION");
-        int begin = document.lastIndexOf("```sql\n", detach) + "```sql\n".length();
-        statements = Arrays.stream(document.substring(begin, document.indexOf("```", detach))
-                        .split(";\\s*", -1))
+        statements = Arrays.stream(
+                        DocumentedSql.block("retention.md", "DETACH PARTITION").split(";\\s*", -1))
                 .filter(statement -> !statement.isBlank())
                 .toList();
         assertThat(statements).hasSize(3);

@@ -75,7 +75,10 @@ final class Redrive {
         }
         Round round = new Round();
         for (Row row : rows) {
-            boolean mayContinue = round.isOver() || round.isHeldBack(row) || redrive(assignment, row, turn, round);
+            if (round.isOver()) {
+                break;
+            }
+            boolean mayContinue = round.isHeldBack(row) || redrive(assignment, row, turn, round);
             if (!mayContinue) {
                 return;
             }
