@@ -12,6 +12,7 @@ import io.eventsql.internal.sql.AggregateTables.State;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
+import io.eventsql.internal.thread.Timeouts;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.time.Instant;
@@ -330,7 +331,7 @@ final class AggregateMember implements ContinuousAggregate {
         if (timeout == null) {
             throw new InvalidInputException("timeout", "must not be null");
         }
-        long deadline = System.nanoTime() + timeout.toNanos();
+        long deadline = System.nanoTime() + Timeouts.nanos(timeout);
         boolean ended = stop(deadline);
         List<Subscription> members;
         synchronized (this) {

@@ -1,6 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.internal.thread.ServiceThread;
+import io.eventsql.internal.thread.Timeouts;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
@@ -21,7 +22,7 @@ public record CloseDeadline(long handlersNanos, long endNanos) {
 
     /** Returns the deadlines for a timeout that begins now. */
     public static CloseDeadline after(Duration timeout) {
-        long timeoutNanos = timeout.toNanos();
+        long timeoutNanos = Timeouts.nanos(timeout);
         long reserve = Math.min(timeoutNanos / RESERVE_PARTS, RESERVE_NANOS_MAX);
         long handlers = System.nanoTime() + timeoutNanos - reserve;
         return new CloseDeadline(handlers, handlers + Math.max(reserve, RELEASE_NANOS_MIN));

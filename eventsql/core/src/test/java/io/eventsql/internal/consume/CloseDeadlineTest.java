@@ -28,6 +28,16 @@ class CloseDeadlineTest {
         assertThat(deadline.endNanos() - Duration.ofSeconds(25).toNanos()).isBetween(before, after);
     }
 
+    @Test
+    void after_timeoutOfAnyLength_isInTheFuture() {
+        long now = System.nanoTime();
+        long years = Duration.ofDays(3_650).toNanos();
+        assertThat(CloseDeadline.after(Duration.ofSeconds(Long.MAX_VALUE)).handlersNanos() - now)
+                .isGreaterThan(years);
+        assertThat(CloseDeadline.after(Duration.ofSeconds(Long.MIN_VALUE)).endNanos() - now)
+                .isPositive();
+    }
+
     private static void assertReserve(Duration timeout, Duration reserve) {
         CloseDeadline deadline = CloseDeadline.after(timeout);
         assertThat(deadline.endNanos() - deadline.handlersNanos()).isEqualTo(reserve.toNanos());
