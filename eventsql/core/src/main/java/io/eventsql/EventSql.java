@@ -114,7 +114,7 @@ public final class EventSql implements AutoCloseable {
         PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
         relays = new Relays(shards, streams, settings, segments, wakeUp, publishListeners, builder.outboxes);
         outbox = new OutboxPublisher(streams, shards, settings, relays, builder.withOutbox());
-        scheduled = new ScheduledEvents(relays);
+        scheduled = new ScheduledEvents(relays, shards);
         UUID producer = UUID.randomUUID();
         publisher = new Publisher(
                 shards,
@@ -230,7 +230,7 @@ public final class EventSql implements AutoCloseable {
      *
      * @return ordered by shard, partition and offset
      * @throws UnknownStreamException if the stream does not exist
-     * @throws EventSqlException if a shard is unavailable
+     * @throws EventSqlException if a shard is unavailable or was not given to this instance
      */
     public List<RetainedSegment> retentionPlan(String stream) {
         return retention.plan(requireStream(stream));
@@ -278,7 +278,7 @@ public final class EventSql implements AutoCloseable {
      * @param partitions the number of partitions on each shard
      * @throws InvalidInputException as {@link #grow}
      * @throws UnknownStreamException if the stream does not exist
-     * @throws EventSqlException if a shard is unavailable
+     * @throws EventSqlException if a shard is unavailable or was not given to this instance
      */
     public Growth previewGrowth(String stream, int partitions) {
         return grower.preview(requireStream(stream), partitions);
@@ -513,7 +513,8 @@ public final class EventSql implements AutoCloseable {
      *
      * @return {@code true} if the event was still scheduled, so that it will not be appended; {@code false} if it was appended,
      *     or cancelled, or its transaction was not committed yet
-     * @throws EventSqlException if a database is unavailable and the event is in none of the others; retry the call. An
+     * @throws EventSqlException if a database is unavailable and the event is in none of the others; retry the call. Also if it is
+     *     in none of them, and the database of another shard was not given to this instance. An
      *     attempt that was in doubt may have cancelled it, so that the next call returns {@code false}
      */
     public boolean cancelScheduled(UUID id) {
@@ -527,7 +528,7 @@ public final class EventSql implements AutoCloseable {
      * @param stream {@code null}: of all streams
      * @param after the id of the last event of the page before; {@code null}: from the first event on
      * @param max the maximum number of events, 1 to {@value #SCHEDULED_EVENTS_MAX}
-     * @throws EventSqlException if a database is unavailable
+     * @throws EventSqlException if a database is unavailable, or that of a shard was not given to this instance
      */
     public List<ScheduledEvent> scheduledEvents(@Nullable String stream, @Nullable UUID after, int max) {
         InvalidInputException.requireRange("max", max, 1, SCHEDULED_EVENTS_MAX);
@@ -538,7 +539,7 @@ public final class EventSql implements AutoCloseable {
      * Returns how many events are scheduled in each database, first those of the shards by number, then those of standalone
      * outboxes. Its cost does not depend on the number of events.
      *
-     * @throws EventSqlException if a database is unavailable
+     * @throws EventSqlException if a database is unavailable, or that of a shard was not given to this instance
      */
     public List<ScheduleBacklog> scheduleBacklogs() {
         return scheduled.backlogs();

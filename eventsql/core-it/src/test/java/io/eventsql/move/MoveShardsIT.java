@@ -39,6 +39,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -371,7 +372,10 @@ class MoveShardsIT {
             }
         }
         assertThat(failed).as("about a third").hasSizeBetween(5, 70);
-        assertThat(scheduleAndCountFailed(two)).as("about a third").isBetween(1, 29);
+        List<UUID> notScheduled = scheduleAndListFailed(two);
+        assertThat(notScheduled).as("about a third").hasSizeBetween(1, 29);
+        UUID scheduled = notScheduled.getFirst();
+        three.publisher().schedule(STREAM, Event.ofText("v"), scheduled);
         Handled handled = new Handled();
         try (Subscription member = three.subscribe(consumer("c"), handled::add)) {
             handled.awaitSize(300 - failed.size());
@@ -390,14 +394,20 @@ class MoveShardsIT {
                 Map.entry("positions", () -> two.positions(STREAM, "c")),
                 Map.entry("windows", () -> aggregate.windows(Instant.EPOCH, Instant.now(), 10)),
                 Map.entry("rebuild", aggregate::rebuild),
+                Map.entry("retentionPlan", () -> two.retentionPlan(STREAM)),
+                Map.entry("scheduledEvents", () -> two.scheduledEvents(null, null, 10)),
+                Map.entry("scheduleBacklogs", two::scheduleBacklogs),
+                Map.entry("cancelScheduled", () -> two.cancelScheduled(scheduled)),
                 Map.entry("clear", () -> two.previewClear(STREAM)),
                 Map.entry("deleteStream", () -> two.previewDeleteStream(STREAM)),
+                Map.entry("previewGrowth", () -> two.previewGrowth(STREAM, 20)),
                 Map.entry("grow", () -> two.grow(STREAM, 20)),
                 Map.entry("alter", () -> two.alterStream(stream())));
         calls.forEach((name, call) -> assertThatThrownBy(call)
                 .as(name)
                 .isInstanceOf(EventSqlException.class)
                 .hasMessageContaining("the database of shard2 is not among the data sources"));
+        assertThat(three.cancelScheduled(scheduled)).isTrue();
         assertThat(two.consumers().unavailableShards())
                 .hasEntrySatisfying("shard2", why -> assertThat(why).contains("not among the data sources"));
         assertThatThrownBy(() -> open(2))
@@ -406,15 +416,16 @@ class MoveShardsIT {
     }
 
     /** Where an event is scheduled follows from its id, not from a key. */
-    private static int scheduleAndCountFailed(EventSql eventSql) {
+    private static List<UUID> scheduleAndListFailed(EventSql eventSql) {
         Instant due = Instant.now().plus(Duration.ofHours(1));
-        int failed = 0;
+        List<UUID> failed = new ArrayList<>();
         for (int i = 0; i < 30; i++) {
+            UUID id = ScheduleId.next(due);
             try {
-                eventSql.publisher().schedule(STREAM, Event.ofText("v"), ScheduleId.next(due));
+                eventSql.publisher().schedule(STREAM, Event.ofText("v"), id);
             } catch (EventNotStoredException e) {
                 assertThat(e).hasMessageContaining("shard2").hasMessageContaining("not among the data sources");
-                failed++;
+                failed.add(id);
             }
         }
         return failed;

@@ -44,6 +44,7 @@ public final class Grower {
     /** See {@link io.eventsql.EventSql#previewGrowth}. */
     public Growth preview(String name, int partitions) {
         StreamSpec stream = requireGrowable(name, partitions);
+        shards.requireAllGiven("The partitions of stream " + name + " could not be read");
         List<ShardGrowth> described = new ArrayList<>();
         for (Shard shard : shards.all()) {
             described.add(call("Reading the partitions", stream, shard, () -> describe(shard, stream, partitions)));

@@ -4,6 +4,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.ScheduleBacklog;
 import io.eventsql.ScheduleId;
 import io.eventsql.ScheduledEvent;
+import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.ScheduledTable;
@@ -30,9 +31,11 @@ public final class ScheduledEvents {
             Comparator.comparing(ScheduledEvent::due).thenComparing(ScheduledEvent::id);
 
     private final Relays relays;
+    private final Shards shards;
 
-    public ScheduledEvents(Relays relays) {
+    public ScheduledEvents(Relays relays, Shards shards) {
         this.relays = relays;
+        this.shards = shards;
     }
 
     /** See {@link io.eventsql.EventSql#cancelScheduled}. */
@@ -59,6 +62,7 @@ public final class ScheduledEvents {
         if (failure != null) {
             throw failure;
         }
+        shards.requireAllGiven("Event " + id + " was not found, and may still be scheduled");
         return false;
     }
 
@@ -78,6 +82,7 @@ public final class ScheduledEvents {
 
     /** See {@link io.eventsql.EventSql#scheduledEvents}. */
     public List<ScheduledEvent> list(@Nullable String stream, @Nullable UUID after, int max) {
+        requireAllGiven();
         Instant afterDue = after == null ? Instant.EPOCH : ScheduleId.due(after);
         List<ScheduledEvent> all = new ArrayList<>();
         for (OutboxDatabase outbox : relays.outboxes()) {
@@ -91,6 +96,7 @@ public final class ScheduledEvents {
 
     /** See {@link io.eventsql.EventSql#scheduleBacklogs}. */
     public List<ScheduleBacklog> backlogs() {
+        requireAllGiven();
         return relays.outboxes().stream().map(ScheduledEvents::backlog).toList();
     }
 
@@ -101,6 +107,10 @@ public final class ScheduledEvents {
                 .findFirst()
                 .map(ScheduledEvents::backlog)
                 .orElseThrow(() -> new EventSqlException("There is no shard or outbox " + name));
+    }
+
+    private void requireAllGiven() {
+        shards.requireAllGiven("The scheduled events could not be read");
     }
 
     private static ScheduleBacklog backlog(OutboxDatabase outbox) {

@@ -25,6 +25,7 @@ public final class RetentionReader {
     /** See {@link io.eventsql.EventSql#retentionPlan}. */
     public List<RetainedSegment> plan(String name) {
         StreamSpec stream = streams.require(name);
+        shards.requireAllGiven("The retention of stream " + name + " could not be read");
         List<RetainedSegment> segments = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {
