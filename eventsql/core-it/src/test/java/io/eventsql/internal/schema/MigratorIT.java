@@ -92,7 +92,8 @@ class MigratorIT {
             "44 owner of functions",
             "45 setting names",
             "46 seeks in order",
-            "47 publications and savepoints");
+            "47 publications and savepoints",
+            "48 plans of heartbeats");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;

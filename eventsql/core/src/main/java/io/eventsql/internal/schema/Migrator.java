@@ -93,7 +93,8 @@ public final class Migrator {
             new SqlFile(44, "outbox/V44__owner_of_functions.sql"),
             new SqlFile(45, "shard/V45__setting_names.sql"),
             new SqlFile(46, "shard/V46__seeks_in_order.sql"),
-            new SqlFile(47, "shard/V47__publications_and_savepoints.sql"));
+            new SqlFile(47, "shard/V47__publications_and_savepoints.sql"),
+            new SqlFile(48, "shard/V48__plans_of_heartbeats.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {
