@@ -15,8 +15,8 @@ LISTS = Path(__file__).resolve().parent / "language"
 
 HELP_END = """\
 A line of the banned list is `PATTERN -> WHAT TO USE`, a Python regular expression that ignores case unless it
-says (?-i:...). A space in it matches any gap between two words: a line break within a comment, a paragraph or
-a string, too. Paths of files are checked as well.
+says (?-i:...), and knows the letters of ASCII only. A space in it matches any gap between two words: a line
+break within a comment, a paragraph or a string, too. Paths of files are checked as well.
 
 A line of the allowed list is `PATH :: LINE :: REASON`: a shell pattern of paths, a regular expression found
 in the line, and why the line may stay. An entry that allows nothing is an error.
@@ -112,7 +112,7 @@ def _entries(file: Path) -> Iterator[tuple[str, str]]:
 
 def _compiled(source: str, pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern, re.IGNORECASE)
+        return re.compile(pattern, re.IGNORECASE | re.ASCII)
     except re.error as error:
         raise WrongList(f"{source}: {error}") from error
 
