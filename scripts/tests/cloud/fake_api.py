@@ -254,6 +254,8 @@ def serving() -> Iterator[FakeApi]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        # An answer in one packet: a second one would wait for the acknowledgement of the first, 40 ms.
+        wbufsize = -1
 
         def respond(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
