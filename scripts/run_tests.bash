@@ -190,8 +190,9 @@ run_maven() {
       "${maven_arguments[@]}"
     )
   fi
-  # Not more than three modules at a time, with two forks each, core-it with five: with many more, tests that limit the time of
-  # something fail now and then on two processors. With fewer, the last modules run alone, and leave a processor idle.
+  # Not more than three modules at a time, with two forks each, core-it with five, cli-it with three: with many more, tests
+  # that limit the time of something fail now and then on two processors. With fewer, the last modules run alone, and leave a
+  # processor idle.
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
