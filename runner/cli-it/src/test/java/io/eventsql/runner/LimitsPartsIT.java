@@ -95,13 +95,13 @@ class LimitsPartsIT extends LimitsFixture {
 
     @Test
     void limits_outbox_movesEachCommittedEventWithAndWithoutAnOldSnapshot() throws IOException {
-        JsonNode result = limits("parts=[outbox]", "outbox_seconds=2", "outbox_rate=100", "warmup_seconds=1");
+        JsonNode result = limits("parts=[outbox]", "outbox_seconds=1", "outbox_rate=100", "warmup_seconds=1");
 
         for (String kind : List.of("without", "with")) {
-            assertThat(value(result, "outbox", "runs", "direct_events", kind)).isEqualTo(200);
+            assertThat(value(result, "outbox", "runs", "direct_events", kind)).isEqualTo(100);
             assertThat(value(result, "outbox", "runs", "committed_events", kind))
-                    .isEqualTo(300);
-            assertThat(value(result, "outbox", "runs", "stored_events", kind)).isEqualTo(300);
+                    .isEqualTo(200);
+            assertThat(value(result, "outbox", "runs", "stored_events", kind)).isEqualTo(200);
             assertThat(value(result, "outbox", "runs", "transactions_p50_ms", kind))
                     .isPositive();
             for (int tenth = 1; tenth <= 10; tenth++) {

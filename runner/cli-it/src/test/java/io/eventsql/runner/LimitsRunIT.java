@@ -121,7 +121,7 @@ class LimitsRunIT extends LimitsFixture {
 
     @Test
     void limits_compaction_showsSizeAndRateOverTime() throws IOException {
-        JsonNode result = limits("parts=[compaction]", "compaction_seconds=6", "compaction_rate=1000");
+        JsonNode result = limits("parts=[compaction]", "compaction_seconds=3", "compaction_rate=2000");
 
         assertThat(rows(result, "compaction", "interval")).hasSize(20);
         double handled = 0;

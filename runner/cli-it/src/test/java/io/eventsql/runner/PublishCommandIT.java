@@ -108,7 +108,7 @@ class PublishCommandIT {
     void publish_untilWarm_endsTheWarmupWithTheOtherRunners() throws IOException {
         // No compilation time can be low enough in a JVM that runs tests, so the longest time ends the warm-up.
         Map<String, String> environment = Map.of(
-                "WARMUP_SECONDS", "1", "WARMUP_MAX_SECONDS", "3", "EVENTS_RATE", "500", "EVENTS_TO_PUBLISH", "500");
+                "WARMUP_SECONDS", "1", "WARMUP_MAX_SECONDS", "2", "EVENTS_RATE", "500", "EVENTS_TO_PUBLISH", "500");
 
         List<StoredEvent> events = publish("until_warm", environment);
 

@@ -69,9 +69,9 @@ class RunCommandIT {
                 replayers: 1
                 phases:
                   - {name: warm-up, measured: false, rate: 200, seconds: 1}
-                  - {name: sustainable, callers: 4, seconds: 2}
+                  - {name: sustainable, callers: 4, seconds: 1}
                   - {name: overload, rate: 3x, in_flight: 50, seconds: 2}
-                  - {name: recovery, rate: 0.1x, seconds: 2}
+                  - {name: recovery, rate: 0.1x, seconds: 1}
                 """);
 
         int exitCode = execute("run", workload.toString(), "--out", folder.toString(), "--command", "this test");
@@ -278,6 +278,8 @@ class RunCommandIT {
                 """);
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-XX:TieredStopAtLevel=1",
+                "-XX:+UseSerialGC",
                 "-cp",
                 System.getProperty("java.class.path"),
                 Runner.class.getName()));
