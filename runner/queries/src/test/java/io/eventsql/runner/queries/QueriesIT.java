@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Timeout(180)
 class QueriesIT {
     private static final Path FOLDER = Path.of("sql");
-    private static final long EVENTS = 8_000;
+    private static final long EVENTS = 4_000;
     private static final long START_MS = Instant.parse("2026-01-01T00:00:00Z").toEpochMilli();
     private static final MathContext PRECISION = new MathContext(10);
 
