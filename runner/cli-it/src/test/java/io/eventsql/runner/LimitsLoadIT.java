@@ -24,7 +24,8 @@ class LimitsLoadIT extends LimitsFixture {
         assertThat(part(result, "cost").get("settings").get("fsync").asString()).isEqualTo("on");
         for (String load : tables(result, "cost")) {
             for (String name : rows(result, "cost", load)) {
-                if (!name.matches("page_images.*|checkpoints.*")) {
+                // Without page images: counts each as a whole page, so on a busy machine it can be below 0.
+                if (!name.matches("page_images.*|same_without_page_images|checkpoints.*")) {
                     assertThat(value(result, "cost", load, name, "steady"))
                             .as(name)
                             .isPositive();
