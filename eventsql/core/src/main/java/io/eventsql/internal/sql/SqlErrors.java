@@ -3,6 +3,8 @@ package io.eventsql.internal.sql;
 import java.net.SocketTimeoutException;
 import java.sql.SQLException;
 import java.sql.SQLWarning;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.util.PSQLException;
@@ -64,6 +66,7 @@ public final class SqlErrors {
     private static final String TRANSACTION_TIMEOUT = "25P04";
     private static final int CLASS_LENGTH = 2;
     private static final int SENTENCES_MAX = 3;
+    private static final int CAUSES_MAX = 100;
 
     private SqlErrors() {}
 
@@ -262,12 +265,16 @@ public final class SqlErrors {
     }
 
     private static boolean anyCause(Throwable e, Predicate<Throwable> test) {
-        for (Throwable cause = e; cause != null; cause = cause.getCause()) {
-            if (test.test(cause)) {
-                return true;
-            }
+        return withCauses(e).stream().anyMatch(test);
+    }
+
+    /** Returns an error and its causes, a hundred at most: a cause may refer back to an error that it has caused. */
+    public static List<Throwable> withCauses(Throwable e) {
+        List<Throwable> errors = new ArrayList<>();
+        for (Throwable cause = e; cause != null && errors.size() < CAUSES_MAX; cause = cause.getCause()) {
+            errors.add(cause);
         }
-        return false;
+        return errors;
     }
 
     /**
@@ -277,9 +284,9 @@ public final class SqlErrors {
     public static String message(Throwable e) {
         String message = firstLine(e);
         int sentences = 1;
-        for (Throwable cause = e.getCause(); cause != null && sentences < SENTENCES_MAX; cause = cause.getCause()) {
+        for (Throwable cause : withCauses(e)) {
             String more = firstLine(cause);
-            if (!message.contains(more)) {
+            if (sentences < SENTENCES_MAX && !message.contains(more)) {
                 message += ": " + more;
                 sentences++;
             }

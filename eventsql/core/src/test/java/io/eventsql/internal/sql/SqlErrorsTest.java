@@ -9,6 +9,7 @@ import java.net.SocketTimeoutException;
 import java.sql.SQLException;
 import java.sql.SQLWarning;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -159,6 +160,17 @@ class SqlErrorsTest {
 
         assertThat(SqlErrors.message(new NotSentException(new SQLException("pool exhausted\nat once", cause))))
                 .isEqualTo("pool exhausted: FEHLER: text");
+    }
+
+    /** A handler may throw such an error; its thread would never return. */
+    @Test
+    @Timeout(10)
+    void causes_referToEachOther_areExaminedOnce() {
+        SQLException error = new SQLException("first");
+        error.initCause(new IllegalStateException("second", error));
+
+        assertThat(SqlErrors.isOtherIncarnation(error)).isFalse();
+        assertThat(SqlErrors.message(error)).isEqualTo("first: second");
     }
 
     private static PSQLException serverError(String state, String fields) {
