@@ -33,6 +33,10 @@ public final class ContinuousAggregateSpec {
     public static final int MEASURES_MAX = 50;
     /** The maximum length of a key, in bytes of UTF-8: an index entry must have room for it. */
     public static final int KEY_BYTES_MAX = 2_000;
+    /** The maximum number of digits of a number before the decimal point: that of PostgreSQL. */
+    public static final int DIGITS_BEFORE_POINT_MAX = 131_072;
+    /** The maximum number of digits of a number after the decimal point: that of PostgreSQL. */
+    public static final int DIGITS_AFTER_POINT_MAX = 16_383;
     /** The default of {@link #schema()}. */
     public static final String DEFAULT_SCHEMA = "public";
     /** The default of {@link #window()}. */
@@ -148,7 +152,8 @@ public final class ContinuousAggregateSpec {
 
     /**
      * Returns a copy with another {@link #time()}. Events may come in any order: each is added to the window of its time,
-     * however late it is.
+     * however late it is. Times before the year -4700 or after the
+     * year 294,000, which the database does not know, are failures.
      */
     public ContinuousAggregateSpec withTime(Function<StoredEvent, Instant> time) {
         InvalidInputException.requireGiven("aggregate.time", time);
@@ -167,7 +172,8 @@ public final class ContinuousAggregateSpec {
      * @param name the prefix of its columns; lower-case letters, digits and single underscores, starting with a letter, at most
      *     {@value #NAME_LENGTH_MAX} characters
      * @param value returns the number of an event, which is added up as an exact decimal number; {@code null}: the event is not
-     *     part of this measure. NaN and infinite numbers are failures.
+     *     part of this measure. NaN and infinite numbers are failures, as are those with more than {@value #DIGITS_BEFORE_POINT_MAX} digits
+     *     before the decimal point or {@value #DIGITS_AFTER_POINT_MAX} after it.
      */
     public ContinuousAggregateSpec withMeasure(String name, Function<StoredEvent, @Nullable Number> value) {
         Names.requireName("aggregate.measure", name, NAME_LENGTH_MAX);

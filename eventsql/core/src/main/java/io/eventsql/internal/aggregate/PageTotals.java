@@ -21,15 +21,21 @@ import org.jspecify.annotations.Nullable;
 final class PageTotals {
     private static final long MICROS_PER_SECOND = 1_000_000;
     private static final int NANOS_PER_MICRO = 1_000;
+    /** Of what timestamptz can have, and of microseconds in a long, with a window before the first one. */
+    private static final Instant TIME_MIN = Instant.parse("-4700-01-01T00:00:00Z");
+
+    private static final Instant TIME_MAX = Instant.parse("+294000-01-01T00:00:00Z");
     private static final Measure NONE = new Measure(0, BigDecimal.ZERO, null, null);
 
     private final ContinuousAggregateSpec spec;
+    private final List<String> names;
     private final List<Function<StoredEvent, @Nullable Number>> measures;
     private final long windowMicros;
     private final Map<WindowKey, Totals> totals = new HashMap<>();
 
     private PageTotals(ContinuousAggregateSpec spec) {
         this.spec = spec;
+        this.names = List.copyOf(spec.measures().keySet());
         this.measures = List.copyOf(spec.measures().values());
         this.windowMicros = Math.multiplyExact(spec.window().toMillis(), NANOS_PER_MICRO);
     }
@@ -73,7 +79,7 @@ final class PageTotals {
                 requireStorable(spec.key().apply(event)));
         @Nullable BigDecimal[] values = new BigDecimal[measures.size()];
         for (int i = 0; i < values.length; i++) {
-            values[i] = decimal(measures.get(i).apply(event));
+            values[i] = requireStorable(names.get(i), decimal(measures.get(i).apply(event)));
         }
         Totals sum = totals.computeIfAbsent(window, w -> new Totals(measures.size()));
         sum.events++;
@@ -88,6 +94,10 @@ final class PageTotals {
     private long windowStart(@Nullable Instant time) {
         if (time == null) {
             throw new IllegalArgumentException("the aggregate's function of the time returned null");
+        }
+        if (time.isBefore(TIME_MIN) || time.isAfter(TIME_MAX)) {
+            throw new IllegalArgumentException(
+                    "the aggregate's time must be between " + TIME_MIN + " and " + TIME_MAX + ", but is " + time);
         }
         long micros = Math.addExact(
                 Math.multiplyExact(time.getEpochSecond(), MICROS_PER_SECOND), time.getNano() / NANOS_PER_MICRO);
@@ -106,6 +116,21 @@ final class PageTotals {
         }
         // As it is stored: keys that end in halves of different characters may be the same there.
         return new String(utf8, StandardCharsets.UTF_8);
+    }
+
+    private static @Nullable BigDecimal requireStorable(String measure, @Nullable BigDecimal number) {
+        if (number == null) {
+            return null;
+        }
+        long before = (long) number.precision() - number.scale();
+        if (before > ContinuousAggregateSpec.DIGITS_BEFORE_POINT_MAX
+                || number.scale() > ContinuousAggregateSpec.DIGITS_AFTER_POINT_MAX) {
+            throw new IllegalArgumentException("the aggregate's measure " + measure + " must have at most "
+                    + ContinuousAggregateSpec.DIGITS_BEFORE_POINT_MAX + " digits before the decimal point and "
+                    + ContinuousAggregateSpec.DIGITS_AFTER_POINT_MAX + " after it, but has " + Math.max(0, before)
+                    + " and " + Math.max(0, number.scale()));
+        }
+        return number;
     }
 
     private static @Nullable BigDecimal decimal(@Nullable Number number) {

@@ -79,6 +79,36 @@ class PageTotalsTest {
                 .isCloseTo(new BigDecimal("1.9714"), org.assertj.core.data.Offset.offset(new BigDecimal("0.0001")));
     }
 
+    /** The statement that stores the page would fail, and not say which event has them. */
+    @Test
+    void numbersAndTimes_outsideOfTheDatabasesRange_failTheirEvent() {
+        for (String number : List.of("1e131072", "1e-16384", "1e999999999")) {
+            assertFails(SPEC.withMeasure("cents", event -> new BigDecimal(number)), "the aggregate's measure cents");
+        }
+        for (String time : List.of("-4701-01-01T00:00:00Z", "+294001-01-01T00:00:00Z", "+900000000-01-01T00:00:00Z")) {
+            assertFails(SPEC.withTime(event -> Instant.parse(time)), "the aggregate's time must be between");
+        }
+    }
+
+    private void assertFails(ContinuousAggregateSpec spec, String message) {
+        StoredEvent event = event("k", "", "2026-01-01T00:00:00Z");
+        assertThatExceptionOfType(EventFailedException.class)
+                .isThrownBy(() -> PageTotals.of(spec, List.of(event)))
+                .satisfies(e -> assertThat(e.position()).isEqualTo(event.position()))
+                .havingCause()
+                .withMessageContaining(message);
+    }
+
+    /** What the database can store is accepted up to the limits. */
+    @Test
+    void numbersAndTimes_atTheLimits_areAccepted() throws EventFailedException {
+        ContinuousAggregateSpec spec = SPEC.withTime(event -> Instant.parse("+293999-12-31T23:59:59Z"))
+                .withMeasure("large", event -> new BigDecimal("1e131071"))
+                .withMeasure("small", event -> new BigDecimal("1e-16383"));
+        assertThat(PageTotals.of(spec, List.of(event("k", "", "2026-01-01T00:00:00Z"))))
+                .hasSize(1);
+    }
+
     /** A statement cannot add to a row twice. */
     @Test
     void keys_endInHalvesOfCharacters_areOneAsInTheDatabase() throws EventFailedException {
