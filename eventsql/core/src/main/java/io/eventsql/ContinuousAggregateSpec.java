@@ -152,8 +152,8 @@ public final class ContinuousAggregateSpec {
 
     /**
      * Returns a copy with another {@link #time()}. Events may come in any order: each is added to the window of its time,
-     * however late it is. Times before the year -4700 or after the
-     * year 294,000, which the database does not know, are failures.
+     * however late it is. Times before the year -4700 or after the beginning of the year 294,000 are failures: the database stores
+     * hardly more.
      */
     public ContinuousAggregateSpec withTime(Function<StoredEvent, Instant> time) {
         InvalidInputException.requireGiven("aggregate.time", time);

@@ -513,9 +513,9 @@ public final class EventSql implements AutoCloseable {
      *
      * @return {@code true} if the event was still scheduled, so that it will not be appended; {@code false} if it was appended,
      *     or cancelled, or its transaction was not committed yet
-     * @throws EventSqlException if a database is unavailable and the event is in none of the others; retry the call. Also if it is
-     *     in none of them, and the database of another shard was not given to this instance. An
-     *     attempt that was in doubt may have cancelled it, so that the next call returns {@code false}
+     * @throws EventSqlException if a database is unavailable and the event is in none of the others; retry the call. An
+     *     attempt that was in doubt may have cancelled it, so that the next call returns {@code false}. Also if the event is in no
+     *     database, and that of another shard was not given to this instance
      */
     public boolean cancelScheduled(UUID id) {
         return scheduled.cancel(InvalidInputException.requireGiven("id", id));

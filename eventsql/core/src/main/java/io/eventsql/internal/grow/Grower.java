@@ -45,11 +45,7 @@ public final class Grower {
     public Growth preview(String name, int partitions) {
         StreamSpec stream = requireGrowable(name, partitions);
         shards.requireAllGiven("The partitions of stream " + name + " could not be read");
-        List<ShardGrowth> described = new ArrayList<>();
-        for (Shard shard : shards.all()) {
-            described.add(call("Reading the partitions", stream, shard, () -> describe(shard, stream, partitions)));
-        }
-        return new Growth(name, partitions, described);
+        return describe(stream, partitions);
     }
 
     /** See {@link io.eventsql.EventSql#grow}. */
@@ -62,7 +58,7 @@ public final class Grower {
         for (Shard shard : shards.all()) {
             call("Growing", stream, shard, () -> grow(shard, stream, partitions));
         }
-        return preview(name, partitions);
+        return describe(stream, partitions);
     }
 
     /** See {@link io.eventsql.EventSql#cancelGrowth}. */
@@ -98,6 +94,14 @@ public final class Grower {
                 "stream",
                 "cannot grow: " + stream.name() + " has partitions that were added for copies of failed events"
                         + ". Create a stream with more partitions, and copy the events to it with a consumer");
+    }
+
+    private Growth describe(StreamSpec stream, int partitions) {
+        List<ShardGrowth> described = new ArrayList<>();
+        for (Shard shard : shards.all()) {
+            described.add(call("Reading the partitions", stream, shard, () -> describe(shard, stream, partitions)));
+        }
+        return new Growth(stream.name(), partitions, described);
     }
 
     private ShardGrowth describe(Shard shard, StreamSpec stream, int partitions) throws SQLException {

@@ -1,7 +1,7 @@
 package io.eventsql.internal.shard;
 
 import io.eventsql.EventSqlException;
-import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.ForeignErrors;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -46,7 +46,7 @@ record OpenFailure(String label, Exception failure) {
     /** Returns the innermost error of the database: pools wrap it in errors of their own. */
     private static @Nullable SQLException findError(Throwable thrown) {
         @Nullable SQLException found = null;
-        for (Throwable cause : SqlErrors.withCauses(thrown)) {
+        for (Throwable cause : ForeignErrors.withCauses(thrown)) {
             if (cause instanceof SQLException sql && (found == null || hasOwnState(sql) || !hasOwnState(found))) {
                 found = sql;
             }

@@ -1,10 +1,9 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.internal.thread.ForeignErrors;
 import java.net.SocketTimeoutException;
 import java.sql.SQLException;
 import java.sql.SQLWarning;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.util.PSQLException;
@@ -66,7 +65,6 @@ public final class SqlErrors {
     private static final String TRANSACTION_TIMEOUT = "25P04";
     private static final int CLASS_LENGTH = 2;
     private static final int SENTENCES_MAX = 3;
-    private static final int CAUSES_MAX = 100;
 
     private SqlErrors() {}
 
@@ -265,16 +263,7 @@ public final class SqlErrors {
     }
 
     private static boolean anyCause(Throwable e, Predicate<Throwable> test) {
-        return withCauses(e).stream().anyMatch(test);
-    }
-
-    /** Returns an error and its causes, a hundred at most: a cause may refer back to an error that it has caused. */
-    public static List<Throwable> withCauses(Throwable e) {
-        List<Throwable> errors = new ArrayList<>();
-        for (Throwable cause = e; cause != null && errors.size() < CAUSES_MAX; cause = cause.getCause()) {
-            errors.add(cause);
-        }
-        return errors;
+        return ForeignErrors.withCauses(e).stream().anyMatch(test);
     }
 
     /**
@@ -284,7 +273,7 @@ public final class SqlErrors {
     public static String message(Throwable e) {
         String message = firstLine(e);
         int sentences = 1;
-        for (Throwable cause : withCauses(e)) {
+        for (Throwable cause : ForeignErrors.withCauses(e)) {
             String more = firstLine(cause);
             if (sentences < SENTENCES_MAX && !message.contains(more)) {
                 message += ": " + more;

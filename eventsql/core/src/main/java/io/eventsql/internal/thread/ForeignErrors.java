@@ -1,8 +1,17 @@
 package io.eventsql.internal.thread;
 
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Set;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
-/** Describes and logs what code of the application throws, such as a handler: an error may fail to describe itself. Thread-safe. */
+/**
+ * Examines, describes and logs what code of the application throws, such as a handler or a pool: an error may fail to describe itself,
+ * and its causes may refer to each other. Thread-safe.
+ */
 public final class ForeignErrors {
     private static final int TEXT_LENGTH_MAX = 4_000;
 
@@ -18,6 +27,16 @@ public final class ForeignErrors {
                     + e.getClass().getName();
         }
         return text.length() <= TEXT_LENGTH_MAX ? text : text.substring(0, TEXT_LENGTH_MAX);
+    }
+
+    /** Returns the error and its causes, each once: a cause may refer back to an error that it has caused. */
+    public static List<Throwable> withCauses(Throwable error) {
+        List<Throwable> errors = new ArrayList<>();
+        Set<Throwable> known = Collections.newSetFromMap(new IdentityHashMap<>());
+        for (@Nullable Throwable cause = error; cause != null && known.add(cause); cause = cause.getCause()) {
+            errors.add(cause);
+        }
+        return errors;
     }
 
     /**

@@ -4,8 +4,7 @@ INSERT INTO eventsql.schema_version (version, description) VALUES (48, 'plans of
 
 SET LOCAL lock_timeout = '3s';
 
--- Without it, PostgreSQL plans their statements for the arrays of each call, because it expects fewer rows of them than of any array.
--- That took longer than executing them.
+-- Without it, PostgreSQL plans their statements anew for each call, because it estimates fewer rows for its arrays than for unknown ones.
 ALTER FUNCTION eventsql.heartbeat_v1 SET plan_cache_mode = force_generic_plan;
 ALTER FUNCTION eventsql.bound_leases_v1 SET plan_cache_mode = force_generic_plan;
 ALTER FUNCTION eventsql.parked_keys_v1 SET plan_cache_mode = force_generic_plan;
