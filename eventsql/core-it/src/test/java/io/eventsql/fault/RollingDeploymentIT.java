@@ -77,6 +77,9 @@ class RollingDeploymentIT {
     private static final int PUBLISH_PAUSE_MS_MAX = 200;
     private static final int BACKLOG_EVENTS = 50;
 
+    /** The schema version since which the library adds segments by another function than before. */
+    private static final int CATALOG_VERSION = 8;
+
     @TempDir
     private Path folder;
 
@@ -89,6 +92,7 @@ class RollingDeploymentIT {
     private HikariDataSource shard;
     private HikariDataSource standalone;
     private LibraryVersion previous;
+    private long previousVersion;
 
     /** What a process does. */
     private enum Role {
@@ -250,7 +254,8 @@ class RollingDeploymentIT {
                 Connection ofStandalone = standalone.getConnection()) {
             writeBacklogByPreviousVersion(List.of(ofShard, ofStandalone));
             new Service(Role.MEMBER, LibraryVersion.CURRENT); // migrates
-            assertThat(schemaVersion()).as("schema version").isGreaterThan(7);
+            // Equal where the given library is newer than the last file of the schema.
+            assertThat(schemaVersion()).as("schema version").isGreaterThanOrEqualTo(previousVersion);
             assertThat(backlog()).as("outbox backlog after the migration").isGreaterThanOrEqualTo(BACKLOG_EVENTS);
             progress("the schema has version " + schemaVersion());
             ofShard.rollback();
@@ -271,11 +276,13 @@ class RollingDeploymentIT {
         stopWriting();
         addedByPrevious = calls("add_segment_v1") - addedByPrevious;
         added = calls("ensure_segments_v1") - added;
-        progress("segments were added by " + addedByPrevious + " calls of the previous version and "
-                + (added - addedByPrevious) + " of this one");
+        progress("segments were added by " + addedByPrevious + " calls of add_segment_v1 and "
+                + (added - addedByPrevious) + " of ensure_segments_v1");
         assertThat(segments() - segments).as("segments added by both").isGreaterThan(24);
-        assertThat(addedByPrevious).as("calls of the previous version").isPositive();
-        assertThat(added - addedByPrevious).as("calls of this version").isPositive();
+        if (previousVersion < CATALOG_VERSION) {
+            assertThat(addedByPrevious).as("calls of add_segment_v1").isPositive();
+        }
+        assertThat(added - addedByPrevious).as("calls of ensure_segments_v1").isPositive();
         completeDeployment();
         verify();
     }
@@ -287,9 +294,9 @@ class RollingDeploymentIT {
                 PARKING,
                 Map.of("partitions", Integer.toString(PARTITIONS), "segmentSize", "100"));
         creating.awaitLine("READY");
-        assertThat(schemaVersion()).as("schema version of the previous library").isEqualTo(7);
+        previousVersion = schemaVersion();
         creating.close();
-        progress("the previous version has created schema and stream");
+        progress("the previous version has created schema " + previousVersion + " and the stream");
     }
 
     private void parkKeysByPreviousVersion() throws Exception {
