@@ -345,7 +345,7 @@ abstract class CompactionContract {
         }
         long before = size();
         CompactionStatus status = eventSql.compactionStatus(0);
-        fixture.compact();
+        fixture.compactAll();
         assertThat(size()).isLessThan(before / (storage() == Storage.ROWS ? 5 : 3));
         assertThat(eventSql.compactionStatus(0).returnedBytes() - status.returnedBytes())
                 .isGreaterThan(before / 2);
@@ -383,7 +383,7 @@ abstract class CompactionContract {
         eventSql.createStream(stream);
         for (int i = 0; i < 20; i++) {
             fixture.publish(name, randomKeys(200, 20));
-            fixture.compact();
+            fixture.compactAll();
             assertThat(fixture.segments(name)).hasSizeLessThan(20);
         }
         assertThat(fixture.segments(name).getFirst()).matches("0-\\d{4} closed");

@@ -98,6 +98,22 @@ final class CompactionFixture implements AutoCloseable {
         }
     }
 
+    /** Compacts what is to be compacted now, also what a lock has postponed, such as one of autovacuum. */
+    void compactAll() throws SQLException {
+        compact();
+        await().atMost(Duration.ofMinutes(1)).until(() -> {
+            boolean isPostponed = Sql.queryLong(
+                            database,
+                            "WITH due AS (UPDATE eventsql.compaction_progress SET retry_at = clock_timestamp()"
+                                    + " WHERE retry_at > clock_timestamp() RETURNING 1) SELECT count(*) FROM due")
+                    > 0;
+            if (isPostponed) {
+                compact();
+            }
+            return !isPostponed;
+        });
+    }
+
     /** Ends the compaction of all streams: what each test does that shares the database with others of its class. */
     void stopCompacting() {
         eventSql.streams().stream()
