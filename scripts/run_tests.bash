@@ -184,19 +184,18 @@ run_maven() {
     maven_arguments=(
       "-Dit.test=$(quick_tests | paste --serial --delimiters=,)"
       -Dfailsafe.failIfNoSpecifiedTests=false
-      -Dtest.forkCount=4
-      # The profile for single integration tests, which runs no unit tests.
-      -P '!chosen-integration-tests'
+      # Not the profile for single integration tests, which runs no unit tests, and all in one fork.
+      -P '!chosen-integration-tests,all-integration-tests'
       "${maven_arguments[@]}"
     )
   fi
-  # Not more than three modules at a time, with two forks each, core-it with five, cli-it with three: with many more, tests
-  # that limit the time of something fail now and then on two processors. With fewer, the last modules run alone, and leave a
-  # processor idle.
+  # Four modules at a time, with one fork each, core-it with four, cli-it with two. A module's second fork would load and compile
+  # its classes, start a server and create the tables once more. With many more forks, tests that limit the time of something
+  # fail now and then on two processors. With fewer, the last modules run alone, and leave a processor idle.
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
-  "${MAVEN[@]}" -B -ntp -T3 --fail-at-end verify "${rerun[@]}" "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
+  "${MAVEN[@]}" -B -ntp -T4 --fail-at-end verify "${rerun[@]}" "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
   if $quick; then
     check_tests_ran
   fi
