@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from reports.style import COLOURS, short, to_png, to_svg
+from reports.style import COLOURS, lay_out, short, to_png, to_svg
 
 CSS = Path(__file__).with_name("page.css")
 
@@ -83,6 +83,7 @@ def section(title: str, *parts: str) -> Html:
 
 def plot(folder: Path, name: str, figure: Figure, caption: str = "") -> Html:
     """Writes the figure as a PNG into the folder, and returns it for the page."""
+    lay_out(figure)
     (folder / f"{name}.png").write_bytes(to_png(figure))
     explained = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     return Html(f'<figure><div class="scroll">{to_svg(figure, name)}</div>{explained}</figure>')

@@ -102,6 +102,12 @@ def panels(heights: Sequence[float], share_x: bool = True) -> tuple[Figure, list
     return figure, list(axes[:, 0])
 
 
+def lay_out(figure: Figure) -> None:
+    """Places everything in the finished figure: writing it would do so twice for each format."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
 def to_svg(figure: Figure, name: str) -> str:
     """The figure as an SVG element for a page, whose colours follow the page's."""
     out = io.StringIO()
