@@ -194,7 +194,6 @@ class RefusedEventsIT {
 
     private void awaitRelayed() {
         await().atMost(Duration.ofSeconds(120))
-                .pollInterval(Duration.ofMillis(10))
                 .untilAsserted(
                         () -> assertThat(eventSql.outbox().backlogs()).allMatch(backlog -> backlog.events() == 0));
     }
