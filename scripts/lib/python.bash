@@ -49,6 +49,9 @@ sys.exit(not all(map(find_spec, sys.argv[1:])))' "${@:2}" 2>/dev/null
 make_venv() {
   local python requirements=("$ROOT"/scripts/requirements*.txt) venv=$ROOT/.venv
   local stamp=$venv/requirements.sha256
+  # Packages are compiled when they are first imported. In an environment that forbids to keep the result, as those of many
+  # images do, each process would compile them anew, which takes seconds.
+  unset PYTHONDONTWRITEBYTECODE
   if [[ -f $stamp ]] && cat "${requirements[@]}" | checksum - | cmp -s - "$stamp" &&
     has_modules "$venv" matplotlib pandas pytest; then
     return

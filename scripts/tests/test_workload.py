@@ -202,26 +202,38 @@ def test_duration_is_approximate(seconds: int, text: str) -> None:
     assert workload.duration(seconds) == text
 
 
-def test_missing_venv_is_reported_and_stops_nothing(tmp_path: Path) -> None:
+def bash_without_python(tmp_path: Path, code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs code with the library of scripts that need Python, where there is none in PATH."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts/requirements.txt").write_text("matplotlib\n")
-    code = f"ROOT='{tmp_path}'; source '{SCRIPTS}/lib/python.bash'; prepare_plots; echo continues"
     bash = shutil.which("bash")
     assert bash is not None
-
-    # There is no Python in this PATH.
-    result = subprocess.run(
-        [bash, "-c", f"set -euo pipefail; {code}"],
-        env={"PATH": str(tmp_path)},
+    return subprocess.run(
+        [bash, "-c", f"set -euo pipefail; ROOT='{tmp_path}'; source '{SCRIPTS}/lib/python.bash'; {code}"],
+        env={"PATH": str(tmp_path), **variables},
         capture_output=True,
         text=True,
         check=True,
         timeout=WAIT_SECONDS,
     )
 
+
+def test_missing_venv_is_reported_and_stops_nothing(tmp_path: Path) -> None:
+    result = bash_without_python(tmp_path, "prepare_plots; echo continues")
+
     assert result.stdout == "continues\n"
     assert "python3-venv" in result.stderr
     assert "No plots: .venv could not be created" in result.stderr
+
+
+def test_packages_are_compiled_once_where_the_environment_forbids_it(tmp_path: Path) -> None:
+    result = bash_without_python(
+        tmp_path,
+        'prepare_plots; echo "${PYTHONDONTWRITEBYTECODE-may be written}"',
+        PYTHONDONTWRITEBYTECODE="1",
+    )
+
+    assert result.stdout == "may be written\n"
 
 
 def test_help_needs_no_java() -> None:
