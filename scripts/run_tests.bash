@@ -184,7 +184,7 @@ run_maven() {
     maven_arguments=(
       "-Dit.test=$(quick_tests | paste --serial --delimiters=,)"
       -Dfailsafe.failIfNoSpecifiedTests=false
-      # Not the profile for single integration tests, which runs no unit tests, and all in one fork.
+      # As without -Dit.test, which would leave out unit tests, and run the others in one fork.
       -P '!chosen-integration-tests,all-integration-tests'
       "${maven_arguments[@]}"
     )

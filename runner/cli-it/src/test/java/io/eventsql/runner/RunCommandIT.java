@@ -29,8 +29,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -39,23 +38,14 @@ import picocli.CommandLine;
 /** Runs workloads on a real database, and in a process that receives SIGTERM. */
 @Timeout(120)
 class RunCommandIT {
-    private static TestDatabase database;
+    @AutoClose
+    private static final TestDatabase DATABASE = TestDatabase.create();
 
     private final StringWriter out = new StringWriter();
     private final StringWriter err = new StringWriter();
 
     @TempDir
     private Path folder;
-
-    @BeforeAll
-    static void createDatabase() {
-        database = TestDatabase.create();
-    }
-
-    @AfterAll
-    static void dropDatabase() throws SQLException {
-        database.close();
-    }
 
     @Test
     void run_phasesOnARealDatabase_writesACompleteResult() throws IOException {
@@ -170,7 +160,7 @@ class RunCommandIT {
 
     /** Records the age of the oldest idle snapshot in transactions, -1 for none, twenty times per second. */
     private static void watchSnapshots(List<Long> ages, AtomicBoolean ended) {
-        try (Connection connection = database.dataSource().getConnection();
+        try (Connection connection = DATABASE.dataSource().getConnection();
                 PreparedStatement statement = connection.prepareStatement(
                         "SELECT coalesce(max(age(backend_xmin)), -1) FROM (SELECT pg_sleep(0.05)) AS pause"
                                 + " LEFT JOIN pg_stat_activity ON state = 'idle in transaction'")) {
@@ -321,7 +311,7 @@ class RunCommandIT {
     }
 
     private int execute(String... arguments) {
-        CommandLine commandLine = Runner.commandLine(database.environment());
+        CommandLine commandLine = Runner.commandLine(DATABASE.environment());
         commandLine.setOut(new PrintWriter(out, true));
         commandLine.setErr(new PrintWriter(err, true));
         return commandLine.execute(arguments);

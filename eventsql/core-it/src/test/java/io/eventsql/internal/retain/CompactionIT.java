@@ -96,9 +96,7 @@ class CompactionIT extends CompactionContract {
                     .isNotEmpty();
             reader.rollback();
         }
-        Sql.execute(
-                fixture.database,
-                "UPDATE eventsql.compaction_progress SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL");
+        fixture.endPostponement();
         fixture.compact();
         assertThat(closedSegments()).hasSizeLessThan(3);
         assertThat(Sql.query(fixture.database, """
@@ -123,9 +121,7 @@ class CompactionIT extends CompactionContract {
             assertThat(size()).isGreaterThan(before / 2);
             reader.rollback();
         }
-        Sql.execute(
-                fixture.database,
-                "UPDATE eventsql.compaction_progress SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL");
+        fixture.endPostponement();
         fixture.compact();
         assertThat(size()).isLessThan(before / (storage() == Storage.ROWS ? 4 : 2));
     }

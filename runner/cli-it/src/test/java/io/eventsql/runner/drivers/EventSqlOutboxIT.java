@@ -4,23 +4,12 @@ import io.eventsql.runner.driver.DriverContract;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.testing.TestDatabase;
-import java.sql.SQLException;
 import java.util.Map;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.AutoClose;
 
 class EventSqlOutboxIT extends DriverContract {
-    private static TestDatabase database;
-
-    @BeforeAll
-    static void createDatabase() {
-        database = TestDatabase.create();
-    }
-
-    @AfterAll
-    static void dropDatabase() throws SQLException {
-        database.close();
-    }
+    @AutoClose
+    private static final TestDatabase DATABASE = TestDatabase.create();
 
     @Override
     protected DriverProvider provider() {
@@ -29,6 +18,6 @@ class EventSqlOutboxIT extends DriverContract {
 
     @Override
     protected DriverSettings settings() {
-        return new DriverSettings(Map.of(), database.environment());
+        return new DriverSettings(Map.of(), DATABASE.environment());
     }
 }

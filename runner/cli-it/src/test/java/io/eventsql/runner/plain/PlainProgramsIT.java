@@ -7,23 +7,13 @@ import io.eventsql.runner.driver.PlainProgram;
 import io.eventsql.runner.testing.TestDatabase;
 import java.sql.SQLException;
 import java.util.Map;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 
 /** What the programs write: the rows that the library writes. */
 class PlainProgramsIT {
-    private static TestDatabase database;
-
-    @BeforeAll
-    static void createDatabase() {
-        database = TestDatabase.create();
-    }
-
-    @AfterAll
-    static void dropDatabase() throws SQLException {
-        database.close();
-    }
+    @AutoClose
+    private static final TestDatabase DATABASE = TestDatabase.create();
 
     @Test
     void copy_twoConnections_fillAPartitionEach() throws Exception {
@@ -65,7 +55,7 @@ class PlainProgramsIT {
     }
 
     private static DriverSettings settings(Map<String, String> options) {
-        return new DriverSettings(options, database.environment());
+        return new DriverSettings(options, DATABASE.environment());
     }
 
     private static String stream(String like, int partitions) throws SQLException {
@@ -83,7 +73,7 @@ class PlainProgramsIT {
     }
 
     private static String query(String sql) throws SQLException {
-        try (var connection = database.dataSource().getConnection();
+        try (var connection = DATABASE.dataSource().getConnection();
                 var statement = connection.createStatement();
                 var row = statement.executeQuery(sql)) {
             row.next();

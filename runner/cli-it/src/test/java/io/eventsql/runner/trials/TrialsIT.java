@@ -15,28 +15,18 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Runs trials with real drivers, and checks that the stream contains only the events of the last trial. */
 @Timeout(120)
 class TrialsIT {
-    private static TestDatabase database;
+    @AutoClose
+    private static final TestDatabase DATABASE = TestDatabase.create();
 
     private final List<String> progress = new ArrayList<>();
     private final List<String> problems = new ArrayList<>();
-
-    @BeforeAll
-    static void createDatabase() {
-        database = TestDatabase.create();
-    }
-
-    @AfterAll
-    static void dropDatabase() throws SQLException {
-        database.close();
-    }
 
     @Test
     void blast_eventSqlOutbox_keepsOnlyTheLastTrial() throws Exception {
@@ -77,11 +67,11 @@ class TrialsIT {
     }
 
     private static Driver open(DriverProvider provider) throws Exception {
-        return provider.open(new DriverSettings(Map.of(), database.environment()));
+        return provider.open(new DriverSettings(Map.of(), DATABASE.environment()));
     }
 
     private static long count(String table) throws SQLException {
-        try (var connection = database.dataSource().getConnection();
+        try (var connection = DATABASE.dataSource().getConnection();
                 var statement = connection.createStatement();
                 var row = statement.executeQuery("SELECT count(*) FROM " + table)) {
             row.next();
