@@ -110,6 +110,7 @@ Takes about three minutes.
   ReadBenchmark     page: 1,000 stored events
   ConsumeBenchmark  single, batch, byKey: 100,000 stored events to a handler of one event, of a page, and
                     of one event with eight keys at the same time, and their committed offsets
+  KeyBenchmark      latest: the last event of a key, among 1,000 events
   HeadersBenchmark  encode, decode: two headers
 
 The bytes are exact, also on a busy machine: all threads' allocations divided by the events, the driver's

@@ -3,10 +3,12 @@ package io.eventsql;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -345,6 +347,68 @@ class LatestIT {
                     + " JOIN eventsql.stream s USING (stream_id) WHERE s.name = '" + stream + "'");
         }
         assertThat(viewed("convert_from(value, 'UTF8')")).isEqualTo(withValues(last));
+    }
+
+    @Test
+    void latest_found_isOneStatement() {
+        open();
+        publisher.publish(stream, Event.ofText("k", "1"));
+        AtomicInteger borrowed = new AtomicInteger();
+        Thread caller = Thread.currentThread();
+        DataSource counted = new DelegatingDataSource(shared.dataSources().getFirst()) {
+            @Override
+            public Connection getConnection() throws SQLException {
+                if (Thread.currentThread() == caller) { // others belong to background work
+                    borrowed.incrementAndGet();
+                }
+                return super.getConnection();
+            }
+        };
+        EventSql other = shared.open(List.of(counted));
+        assertThat(other.latest(stream, "k")).isPresent(); // it reads the stream before
+        borrowed.set(0);
+        assertThat(other.latest(stream, "k").map(StoredEvent::text)).contains("1");
+        assertThat(borrowed).hasValue(1);
+    }
+
+    /** What a process remembers of the stream sends it to other partitions than the key has now. */
+    @Test
+    void latest_anotherProcessHasCreatedTheStreamAnew_findsItsEvents() throws SQLException {
+        open();
+        publishRandom(new Random(0), 50, 10);
+        assertThat(eventSql.latest(stream, "k0")).isPresent();
+        EventSql other = shared.open();
+        other.deleteStream(stream, other.previewDeleteStream(stream).confirmation());
+        other.createStream(spec().withPartitions(PARTITIONS + 1).withCompaction(Compaction.DEFAULT));
+        for (int key = 0; key < 20; key++) {
+            other.publisher().publish(stream, Event.ofText("k" + key, "\"anew\""));
+        }
+        for (int key = 0; key < 20; key++) {
+            assertThat(eventSql.latest(stream, "k" + key).map(StoredEvent::text))
+                    .as("k%d", key)
+                    .contains("\"anew\"");
+        }
+        assertThat(eventSql.latest(stream, "absent")).isEmpty();
+    }
+
+    @Test
+    void latest_anotherProcessHasDeletedTheStream_isUnknown() {
+        open();
+        publisher.publish(stream, Event.ofText("k", "1"));
+        assertThat(eventSql.latest(stream, "k")).isPresent();
+        EventSql other = shared.open();
+        other.deleteStream(stream, other.previewDeleteStream(stream).confirmation());
+        assertThatExceptionOfType(UnknownStreamException.class).isThrownBy(() -> eventSql.latest(stream, "k"));
+    }
+
+    @Test
+    void latest_anotherProcessHasBegunCompaction_isFound() {
+        StreamSpec spec = spec().withPartitions(PARTITIONS);
+        open(shared, spec);
+        publisher.publish(stream, Event.ofText("k", "1"));
+        EventSql other = shared.open();
+        other.alterStream(spec.withCompaction(Compaction.DEFAULT));
+        assertThat(eventSql.latest(stream, "k").map(StoredEvent::text)).contains("1");
     }
 
     @Test

@@ -5,6 +5,7 @@ import io.eventsql.EventBatchHandler;
 import io.eventsql.EventHandler;
 import io.eventsql.EventSql;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -45,7 +46,7 @@ public class ConsumeBenchmark {
     @Setup
     public void open() {
         server = new Server();
-        server.createStream(STREAM, EVENTS, 0);
+        server.createStream(StreamSpec.of(STREAM), EVENTS, 0);
     }
 
     @TearDown

@@ -2,6 +2,7 @@ package io.eventsql.microbenchmarks;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.Benchmark;
@@ -44,7 +45,7 @@ public class ReadBenchmark {
     @Setup
     public void open() {
         server = new Server();
-        first = server.createStream("stored", EVENTS, Integer.parseInt(headers));
+        first = server.createStream(StreamSpec.of("stored"), EVENTS, Integer.parseInt(headers));
     }
 
     @TearDown

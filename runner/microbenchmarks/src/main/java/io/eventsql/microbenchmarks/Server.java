@@ -39,13 +39,13 @@ final class Server implements AutoCloseable {
     }
 
     /** Creates a stream with one partition and publishes events to it; returns the position of the first one. */
-    EventPosition createStream(String stream, int events, int headers) {
-        eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
+    EventPosition createStream(StreamSpec stream, int events, int headers) {
+        eventSql.createStream(stream.withPartitions(1));
         int batch = 1_000;
         for (int published = 0; published < events; published += batch) {
-            eventSql.publisher().publishAll(stream, events(Math.min(batch, events - published), headers));
+            eventSql.publisher().publishAll(stream.name(), events(Math.min(batch, events - published), headers));
         }
-        return new EventPosition(stream, 0, 0, 0);
+        return new EventPosition(stream.name(), 0, 0, 0);
     }
 
     /** Returns events with keys, of about 230 bytes without headers. */

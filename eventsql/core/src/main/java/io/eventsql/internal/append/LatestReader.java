@@ -8,6 +8,7 @@ import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UndecodableEventException;
+import io.eventsql.UnknownStreamException;
 import io.eventsql.ValueState;
 import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.PartitionMap;
@@ -26,7 +27,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads the last event of a key. Which partitions are searched is decided in the database: the map that this process knows may be
- * outdated. Thread-safe.
+ * outdated. So may the shard be. But while a stream has compaction, one shard has all events of a key; so the shard is only asked
+ * whether the key belongs to it if it has none. Thread-safe.
  */
 public final class LatestReader {
     /** The number of segments of one statement, which locks each of them. */
@@ -42,51 +44,78 @@ public final class LatestReader {
         this.shards = shards;
     }
 
+    /** Where a key is searched: on a shard, by a slot of the stream's maps. */
+    private record Target(StreamSpec stream, Shard shard, int slot, String key) {}
+
     /** See {@link io.eventsql.EventSql#latest}. */
     public Optional<StoredEvent> latest(String name, String key) {
         validator.validate(name, Event.tombstone(key));
-        StreamSpec stream = streams.require(name);
-        long hash = KeyHash.of(key);
-        Shard shard = shards.ofSlot(name, KeyHash.slot(hash));
-        @Nullable Row row;
-        try {
-            boolean exists = shard.streams().readId(stream).isPresent();
-            while (shard != shards.ofSlot(name, KeyHash.slot(hash))) { // it has said that the key belongs elsewhere
-                shard = shards.ofSlot(name, KeyHash.slot(hash));
-                exists = shard.streams().readId(stream).isPresent();
-            }
-            if (!exists) {
-                streams.requireCurrent(name); // which was deleted, or the shard was unavailable when it was created
+        Target target = target(streams.require(name), key);
+        @Nullable Row row = find(target);
+        while (row == null) {
+            Target current = confirm(target);
+            if (current.equals(target)) {
                 return Optional.empty();
             }
-            row = find(shard, stream, PartitionMap.slot(hash, stream.partitions()), key);
-        } catch (SQLException e) {
-            throw refused(e, stream, key, shard);
+            target = current;
+            row = find(target);
         }
-        if (row == null || row.valueState() == ValueState.TOMBSTONE) {
+        if (row.valueState() == ValueState.TOMBSTONE) {
             return Optional.empty();
         }
-        EventPosition position = new EventPosition(name, shard.number(), row.partition(), row.offset());
+        EventPosition position = new EventPosition(name, target.shard().number(), row.partition(), row.offset());
         return Optional.of(new StoredEvent(
                 position, key, row.valueOrEmpty(), headers(position, row), row.publishedAt(), row.valueState()));
+    }
+
+    private Target target(StreamSpec stream, String key) {
+        long hash = KeyHash.of(key);
+        return new Target(
+                stream,
+                shards.ofSlot(stream.name(), KeyHash.slot(hash)),
+                PartitionMap.slot(hash, stream.partitions()),
+                key);
+    }
+
+    /**
+     * Returns where a key is to be searched that was not found, as its shard says: the stream may have been deleted, or created anew.
+     *
+     * @throws UnknownStreamException if it was deleted
+     */
+    private Target confirm(Target searched) {
+        String name = searched.stream().name();
+        try {
+            if (searched.shard().streams().readId(searched.stream()).isEmpty()) {
+                streams.requireCurrent(name); // or the shard was unavailable when it was created
+            }
+        } catch (SQLException e) {
+            if (!SqlErrors.state(e)
+                    .equals(SqlErrors.NO_PARTITION)) { // of a stream with other partitions: it is forgotten now
+                throw refused(e, searched);
+            }
+        }
+        return target(streams.require(name), searched.key());
     }
 
     /**
      * Searches in several statements if there are many segments. Then the event may have been superseded and removed before
      * the search reached it: it was superseded by a later one, so what lies above the first head is searched, too.
      */
-    private @Nullable Row find(Shard shard, StreamSpec stream, int slot, String key) throws SQLException {
+    private @Nullable Row find(Target target) {
         @Nullable Row found = null;
         @Nullable Place from = null;
         @Nullable Place below = null;
         @Nullable Place head = null;
         while (true) {
-            @Nullable Place searchFrom = from;
-            @Nullable Place searchBelow = below;
-            Search search = shard.require()
-                    .call(c -> shard.tables()
-                            .latest()
-                            .find(c, stream.name(), slot, key, searchFrom, searchBelow, SEGMENTS_MAX));
+            Search search;
+            try {
+                search = search(target, from, below);
+            } catch (SQLException e) {
+                if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
+                    return null; // the shard does not have the stream, or another one of this name
+                }
+                throw refused(e, target);
+            }
             boolean isFirst = below == null;
             if (isFirst) {
                 head = search.head();
@@ -105,6 +134,14 @@ public final class LatestReader {
         }
     }
 
+    private static Search search(Target target, @Nullable Place from, @Nullable Place below) throws SQLException {
+        Shard shard = target.shard();
+        return shard.require()
+                .call(c -> shard.tables()
+                        .latest()
+                        .find(c, target.stream().name(), target.slot(), target.key(), from, below, SEGMENTS_MAX));
+    }
+
     private static Map<String, String> headers(EventPosition position, Row row) {
         String json = row.headers();
         try {
@@ -114,18 +151,16 @@ public final class LatestReader {
         }
     }
 
-    private static RuntimeException refused(SQLException e, StreamSpec stream, String key, Shard shard) {
-        return switch (SqlErrors.state(e)) {
-            case SqlErrors.NO_COMPACTION ->
-                new InvalidInputException(
+    private static RuntimeException refused(SQLException e, Target target) {
+        String stream = target.stream().name();
+        return SqlErrors.state(e).equals(SqlErrors.NO_COMPACTION)
+                ? new InvalidInputException(
                         "stream",
-                        "must have compaction, whose index of keys finds the last event, but " + stream.name()
-                                + " has none: see StreamSpec.withCompaction and EventSql.alterStream");
-            default ->
-                new EventSqlException(
-                        "Reading the last event of key " + key + " of stream " + stream.name() + " on " + shard
-                                + " failed: " + e.getMessage(),
+                        "must have compaction, whose index of keys finds the last event, but " + stream
+                                + " has none: see StreamSpec.withCompaction and EventSql.alterStream")
+                : new EventSqlException(
+                        "Reading the last event of key " + target.key() + " of stream " + stream + " on "
+                                + target.shard() + " failed: " + e.getMessage(),
                         e);
-        };
     }
 }

@@ -2,8 +2,13 @@ package io.eventsql.internal.sql;
 
 import io.eventsql.ValueState;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Types;
 import java.time.Instant;
 import java.time.OffsetDateTime;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** The function that finds the last event of a key. It only reads. */
@@ -14,12 +19,12 @@ public final class LatestFunction {
     private static final String FIND = """
             SELECT head_partition, head, continue_partition, continue_below, partition, event_offset, value, headers::text,
                    published_at, erased_at IS NOT NULL
-            FROM eventsql.find_latest_v2(?, ?, ?, ?::int, ?::bigint, ?::int, ?::bigint, ?)""";
+            FROM eventsql.find_latest_v2(?, ?, ?, ?, ?, ?, ?, ?)""";
 
-    private final SqlSchema schema;
+    private final String find;
 
     public LatestFunction(SqlSchema schema) {
-        this.schema = schema;
+        this.find = schema.sql(FIND);
     }
 
     /** An offset of one of the partitions that a key has or had. */
@@ -78,33 +83,43 @@ public final class LatestFunction {
             String key,
             @Nullable Place from,
             @Nullable Place below,
-            int maxSegments) {
-        return Jooq.using(connection)
-                .fetchSingle(
-                        schema.sql(FIND),
-                        stream,
-                        slot,
-                        key,
-                        from == null ? null : from.partition(),
-                        from == null ? null : from.offset(),
-                        below == null ? null : below.partition(),
-                        below == null ? null : below.offset(),
-                        maxSegments)
-                .map(r -> {
-                    @Nullable Integer continuePartition = r.get(2, Integer.class);
-                    @Nullable Long offset = r.get(5, Long.class);
-                    return new Search(
-                            new Place(r.get(0, Integer.class), r.get(1, Long.class)),
-                            continuePartition == null ? null : new Place(continuePartition, r.get(3, Long.class)),
-                            offset == null
-                                    ? null
-                                    : new Row(
-                                            r.get(4, Integer.class),
-                                            offset,
-                                            r.get(6, byte[].class),
-                                            r.get(7, String.class),
-                                            r.get(8, OffsetDateTime.class).toInstant(),
-                                            r.get(9, Boolean.class)));
-                });
+            int maxSegments)
+            throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(find)) {
+            statement.setString(1, stream);
+            statement.setInt(2, slot);
+            statement.setString(3, key);
+            setPlace(statement, 4, from);
+            setPlace(statement, 6, below);
+            statement.setInt(8, maxSegments);
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                return new Search(Objects.requireNonNull(place(row, 1)), place(row, 3), event(row));
+            }
+        }
+    }
+
+    private static void setPlace(PreparedStatement statement, int first, @Nullable Place place) throws SQLException {
+        statement.setObject(first, place == null ? null : place.partition(), Types.INTEGER);
+        statement.setObject(first + 1, place == null ? null : place.offset(), Types.BIGINT);
+    }
+
+    private static @Nullable Place place(ResultSet row, int first) throws SQLException {
+        int partition = row.getInt(first);
+        return row.wasNull() ? null : new Place(partition, row.getLong(first + 1));
+    }
+
+    private static @Nullable Row event(ResultSet row) throws SQLException {
+        long offset = row.getLong(6);
+        if (row.wasNull()) {
+            return null;
+        }
+        return new Row(
+                row.getInt(5),
+                offset,
+                row.getBytes(7),
+                row.getString(8),
+                row.getObject(9, OffsetDateTime.class).toInstant(),
+                row.getBoolean(10));
     }
 }
