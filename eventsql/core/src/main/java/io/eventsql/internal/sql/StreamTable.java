@@ -1,5 +1,7 @@
 package io.eventsql.internal.sql;
 
+import static org.jooq.impl.DSL.field;
+
 import io.eventsql.Compaction;
 import io.eventsql.KeyTracking;
 import io.eventsql.Retention;
@@ -11,6 +13,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.stream.Stream;
+import org.jooq.Field;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,8 +29,8 @@ public final class StreamTable {
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
                    (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking,
-                   m.map_version, m.partitions AS map_partitions, m.slots, m.moved, m.is_placement,
                    p.map_version AS first_version,
+                   m.map_version, m.partitions AS map_partitions, m.slots, m.moved, m.is_placement,
                    h.map_version AS cluster_version, h.slot_map, h.former_slot_map,
                    k.map_version AS kept_version, k.slot_map AS kept_slot_map,
                    h.shard_number = ANY (h.spare_shards) AS on_spare_shard
@@ -55,6 +59,43 @@ public final class StreamTable {
             FROM eventsql.stream s
             JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = 0
             ORDER BY name""";
+
+    // The columns of FIND_ALL, in its order. Unless they are declared, jOOQ asks the driver for those of each result,
+    // and
+    // the driver the server, once.
+    private static final List<Field<?>> SPEC_FIELDS = List.of(
+            field("stream_id", Integer.class),
+            field("name", String.class),
+            field("partitions", Integer.class),
+            field("segment_size", Long.class),
+            field("json", Boolean.class),
+            field("retention_bytes", Long.class),
+            field("retention_events", Long.class),
+            field("expire_handled", Boolean.class),
+            field("compaction", Boolean.class),
+            field("tombstone_delay_ms", Long.class),
+            field("age_ms", Long.class),
+            field("abandoned_after_ms", Long.class),
+            field("storage", String.class),
+            field("key_tracking", String.class),
+            field("first_version", Integer.class));
+
+    // The columns that FIND has after these.
+    private static final List<Field<?>> MAP_FIELDS = List.of(
+            field("map_version", Integer.class),
+            field("map_partitions", Integer.class),
+            field("slots", Short[].class),
+            field("moved", Short[].class),
+            field("is_placement", Boolean.class),
+            field("cluster_version", Integer.class),
+            field("slot_map", Short[].class),
+            field("former_slot_map", Short[].class),
+            field("kept_version", Integer.class),
+            field("kept_slot_map", Short[].class),
+            field("on_spare_shard", Boolean.class));
+
+    private static final List<Field<?>> FIELDS =
+            Stream.concat(SPEC_FIELDS.stream(), MAP_FIELDS.stream()).toList();
 
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
     private static final String CREATE = """
@@ -133,12 +174,19 @@ public final class StreamTable {
 
     /** Returns the stream of that name. */
     public Optional<Row> find(Connection connection, String name) {
-        return Jooq.using(connection).fetchOptional(schema.sql(FIND), name).map(StreamTable::row);
+        return Jooq.using(connection)
+                .resultQuery(schema.sql(FIND), name)
+                .coerce(FIELDS)
+                .fetchOptional()
+                .map(StreamTable::row);
     }
 
     /** Returns all streams, by name. */
     public List<Row> findAll(Connection connection) {
-        return Jooq.using(connection).fetch(schema.sql(FIND_ALL)).map(StreamTable::row);
+        return Jooq.using(connection)
+                .resultQuery(schema.sql(FIND_ALL))
+                .coerce(SPEC_FIELDS)
+                .fetch(StreamTable::row);
     }
 
     /**
