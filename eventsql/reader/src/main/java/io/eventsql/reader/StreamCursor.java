@@ -3,8 +3,11 @@ package io.eventsql.reader;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -14,10 +17,18 @@ import org.jspecify.annotations.Nullable;
  * It has nothing to be closed. Not thread-safe.
  */
 public final class StreamCursor {
+    /**
+     * While others have events, a shard that does not respond is left out for this multiple of the time for which it was waited for:
+     * so waiting takes a tenth of the time.
+     */
+    private static final int RETRY_FACTOR = 9;
+
     private final EventReader reader;
     private final Duration pollInterval;
     private final Map<StreamPartition, Long> ends;
     private final Map<StreamPartition, ReadPosition> positions;
+    /** When a shard that does not respond is asked again, although others have events (nano time). */
+    private final Map<Integer, Long> retriesNanos = new HashMap<>();
     /** What the last read could not read of one shard while it had events of another. */
     private @Nullable EventReaderException failure;
 
@@ -42,7 +53,8 @@ public final class StreamCursor {
 
     /**
      * Returns the next events: a page of each partition that has any, by partition and offset. Waits until there are some,
-     * the cursor is finished, or the time has passed.
+     * the cursor is finished, or the time has passed. A shard that does not respond does not keep the events of the others back:
+     * while these have some, waiting for it takes at most a tenth of the time.
      *
      * @param timeout how long to wait; zero asks the databases once
      * @return no events if the time has passed, or the cursor is finished
@@ -78,14 +90,23 @@ public final class StreamCursor {
     private boolean readShards(List<LogEvent> events) {
         EventReaderException now = null;
         List<PartitionPage> pages = new ArrayList<>();
-        for (List<PageRequest> requests : requestsByShard().values()) {
+        Map<Integer, List<PageRequest>> requests = requestsByShard();
+        for (int shard : byResponsiveness(requests.keySet())) {
+            long start = System.nanoTime();
+            boolean hasEvents = pages.stream().anyMatch(page -> !page.events().isEmpty());
+            if (hasEvents && start - retriesNanos.getOrDefault(shard, start) < 0) {
+                continue;
+            }
             try {
-                pages.addAll(reader.read(requests));
+                pages.addAll(reader.read(requests.getOrDefault(shard, List.of())));
+                retriesNanos.remove(shard);
+            } catch (DatabaseUnavailableException e) {
+                now = e;
+                long end = System.nanoTime();
+                retriesNanos.put(shard, end + RETRY_FACTOR * (end - start));
             } catch (EventReaderException e) {
                 now = e;
-                if (!(e instanceof DatabaseUnavailableException)) {
-                    failure = e;
-                }
+                failure = e;
             }
         }
         // After the last read: another exception, such as that of a reader that was closed, must not pass events by.
@@ -100,6 +121,13 @@ public final class StreamCursor {
             throw now;
         }
         return isAdvanced;
+    }
+
+    /** Returns the shards, last those that did not respond. */
+    private List<Integer> byResponsiveness(Set<Integer> shards) {
+        return shards.stream()
+                .sorted(Comparator.comparing(retriesNanos::containsKey))
+                .toList();
     }
 
     private Map<Integer, List<PageRequest>> requestsByShard() {
