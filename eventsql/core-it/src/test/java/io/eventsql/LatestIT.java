@@ -350,7 +350,7 @@ class LatestIT {
     }
 
     @Test
-    void latest_found_isOneStatement() {
+    void latest_found_borrowsOneConnectionOnce() {
         open();
         publisher.publish(stream, Event.ofText("k", "1"));
         AtomicInteger borrowed = new AtomicInteger();

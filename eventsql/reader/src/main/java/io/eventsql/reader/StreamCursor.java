@@ -7,7 +7,6 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -27,8 +26,8 @@ public final class StreamCursor {
     private final Duration pollInterval;
     private final Map<StreamPartition, Long> ends;
     private final Map<StreamPartition, ReadPosition> positions;
-    /** When a shard that does not respond is asked again, although others have events (nano time). */
-    private final Map<Integer, Long> retriesNanos = new HashMap<>();
+    /** The shards that did not respond, and when each is asked again although others have events (nano time). */
+    private final Map<Integer, Long> outages = new HashMap<>();
     /** What the last read could not read of one shard while it had events of another. */
     private @Nullable EventReaderException failure;
 
@@ -90,20 +89,20 @@ public final class StreamCursor {
     private boolean readShards(List<LogEvent> events) {
         EventReaderException now = null;
         List<PartitionPage> pages = new ArrayList<>();
-        Map<Integer, List<PageRequest>> requests = requestsByShard();
-        for (int shard : byResponsiveness(requests.keySet())) {
+        for (Map.Entry<Integer, List<PageRequest>> requests : unavailableLast(requestsByShard())) {
+            int shard = requests.getKey();
             long start = System.nanoTime();
             boolean hasEvents = pages.stream().anyMatch(page -> !page.events().isEmpty());
-            if (hasEvents && start - retriesNanos.getOrDefault(shard, start) < 0) {
+            if (hasEvents && isLeftOut(shard, start)) {
                 continue;
             }
             try {
-                pages.addAll(reader.read(requests.getOrDefault(shard, List.of())));
-                retriesNanos.remove(shard);
+                pages.addAll(reader.read(requests.getValue()));
+                outages.remove(shard);
             } catch (DatabaseUnavailableException e) {
                 now = e;
                 long end = System.nanoTime();
-                retriesNanos.put(shard, end + RETRY_FACTOR * (end - start));
+                outages.put(shard, end + RETRY_FACTOR * (end - start));
             } catch (EventReaderException e) {
                 now = e;
                 failure = e;
@@ -123,11 +122,15 @@ public final class StreamCursor {
         return isAdvanced;
     }
 
-    /** Returns the shards, last those that did not respond. */
-    private List<Integer> byResponsiveness(Set<Integer> shards) {
-        return shards.stream()
-                .sorted(Comparator.comparing(retriesNanos::containsKey))
+    private List<Map.Entry<Integer, List<PageRequest>>> unavailableLast(Map<Integer, List<PageRequest>> requests) {
+        return requests.entrySet().stream()
+                .sorted(Comparator.comparing(entry -> outages.containsKey(entry.getKey())))
                 .toList();
+    }
+
+    private boolean isLeftOut(int shard, long nowNanos) {
+        Long retryNanos = outages.get(shard);
+        return retryNanos != null && nowNanos - retryNanos < 0;
     }
 
     private Map<Integer, List<PageRequest>> requestsByShard() {

@@ -89,8 +89,9 @@ public final class LatestReader {
                 streams.requireCurrent(name); // or the shard was unavailable when it was created
             }
         } catch (SQLException e) {
-            if (!SqlErrors.state(e)
-                    .equals(SqlErrors.NO_PARTITION)) { // of a stream with other partitions: it is forgotten now
+            boolean isCreatedAnew =
+                    SqlErrors.state(e).equals(SqlErrors.NO_PARTITION); // then the registry has forgotten it
+            if (!isCreatedAnew) {
                 throw refused(e, searched);
             }
         }
